@@ -35,7 +35,7 @@ bool otlp_aside_put(struct otlp *otlp, struct queue_item *item)
 {
 	struct exporter *exporter = otlp->exporter;
 
-	/* At the end there is no time for order. */
+	/* At the end, it is simply tried again. */
 	if (!otlp->report.is_delta || otlp->is_last || ++item->n_deferred < DEFERRED_MAX)
 		return false;
 	if (item->n_deferred == DEFERRED_MAX)

@@ -9,8 +9,9 @@
  * repeat it, since the whole request is saved. After 413, these requests are smaller.
  *
  * That must not become a storm where everything is refused, or all points of a kind. So it pauses
- * when two points in turn have been refused, each alone, or when three were found in one request,
- * about; each time for longer, until some requests in turn are accepted as they are.
+ * when two points in turn have been refused, each alone, or when one request was refused as often
+ * as it takes to find three bad points. Each pause is longer, until some requests in turn are
+ * accepted as they are.
  */
 #include "export/otlp/cut.h"
 
@@ -167,8 +168,11 @@ bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 	if (item->n_points > 1) {
 		tell_of_cut(otlp, item);
 		queue_end(queue, POINTS_PUSHED);
-		(void)cut_in_two(otlp, item);
-		return true;
+		if (!cut_in_two(otlp, item))
+			return true;
+		/* It would be sent again as it is, and be refused again. */
+		(void)queue_begin(queue);
+		return false;
 	}
 	if (item->part == PART_NONE)
 		return false;
@@ -183,9 +187,9 @@ void otlp_cut_waiting(struct otlp *otlp)
 	struct queue_item *item = TAILQ_FIRST(&queue->items), *next;
 	uint64_t limit = otlp->limit_points;
 
-	for (; item; item = next) {
+	for (; limit && item; item = next) {
 		next = TAILQ_NEXT(item, link);
-		if (limit && item->n_points > limit && !item->is_doubtful &&
+		if (item->n_points > limit && !item->is_doubtful &&
 		    !(queue->is_begun && item == queue->waiting))
 			(void)cut_item(otlp, item, limit);
 	}

@@ -10,7 +10,7 @@
 #include "util/duration.h"
 
 #define CONNECT_LEAST_NS   NS_PER_S
-#define CONNECT_DEFAULT_NS (10 * NS_PER_S) /* if there is no other limit */
+#define CONNECT_DEFAULT_NS (10 * NS_PER_S) /* without another limit */
 
 void route_init(struct route *route)
 {
