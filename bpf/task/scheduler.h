@@ -63,13 +63,16 @@ static __always_inline void wait_end(struct task_struct *next, u64 queued)
 
 /*
  * A wait whose end was not seen becomes part of the task's next wait; a dead task has no next wait.
+ * Without storage none of its waits was counted.
  */
 static __noinline int wait_settle(struct task_struct *dead)
 {
 	struct task_seen *seen = bpf_task_storage_get(&tasks_seen, dead, NULL, 0);
+	u64 waited = dead->sched_info.run_delay, counted = task_is_young(dead) ? 0 : waited;
 
-	if (seen && seen->waited_ns != dead->sched_info.run_delay)
-		wait_add(dead, BPF_CORE_READ(dead, cgroups, dfl_cgrp, kn, id),
-			 dead->sched_info.run_delay - seen->waited_ns);
+	if (seen)
+		counted = seen->waited_ns;
+	if (waited != counted)
+		wait_add(dead, BPF_CORE_READ(dead, cgroups, dfl_cgrp, kn, id), waited - counted);
 	return 0;
 }
