@@ -67,10 +67,10 @@ collections() { grep -o '"time_ns":[0-9]*' /var/log/bpfpush/points | sort -u | w
 wait_collections() { # N more
 	until_true "[ \\$(collections) -ge $(($(collections) + $1)) ]"
 }
-# Carbon tells graphite-web of a new series once, and again only a hundred points later. If that failed, its log has
-# the names.
+# Carbon tells graphite-web of a new series once, and again only a hundred points later. It forgets whom it still had to
+# tell when it ends, and logs only some of what failed. The names of its files are the names of all series.
 tell_tags() {
-	sed -n 's/.*Error tagging //; T; s/: .*//; s/, /\\n/gp; t; p' /var/log/carbon/tagdb.log | sort -u |
+	find /var/lib/graphite/whisper/_tagged -name '*.wsp' -printf '%P\\n' | sed 's,^[^/]*/[^/]*/,,; s/[.]wsp$//; s/_DOT_/./g' |
 		xargs -d '\\n' -n 100 bash -c 'for path; do set -- "$@" --data-urlencode "path=$path"; shift; done
 			curl -sS "$@" http://localhost:8080/tags/tagMultiSeries' tell_tags >/dev/null
 }
