@@ -10,6 +10,7 @@ made of all that it received, over stops and starts, by series; a series is its 
 """
 
 import concurrent.futures
+import contextlib
 import os
 import shutil
 import signal
@@ -50,17 +51,17 @@ def each(receivers, act):
 
 
 def sockets_at(host, port, protocol):
-    """(state, how much waits to be read) of each socket of that address."""
+    """(state, how much waits to be read, how many datagrams were dropped) of each socket of that address."""
     address = socket.inet_aton(host)[::-1].hex().upper()
     for version in ("", "6"):
         with open(f"/proc/self/net/{protocol}{version}", encoding="ascii") as sockets:
-            for _, local, _, state, queues, *_ in map(str.split, sockets):
+            for _, local, _, state, queues, *_, last in map(str.split, sockets):
                 if local.endswith(f":{port:04X}") and local[:-5].endswith((address, "00000000")):
-                    yield state, int(queues.split(":")[1], 16)
+                    yield state, int(queues.split(":")[1], 16), int(last) if protocol == "udp" else 0
 
 
 def is_bound(host, port, protocol, state):
-    return any(own_state == state for own_state, _ in sockets_at(host, port, protocol))
+    return any(own_state == state for own_state, *_ in sockets_at(host, port, protocol))
 
 
 class Receiver:
@@ -132,6 +133,10 @@ class Receiver:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
                                             env={**os.environ, **self.environment()}, start_new_session=True)
+        if self.protocol == "udp":
+            # Its buffer has room for some hundred datagrams, however many other processes this machine runs meanwhile.
+            with contextlib.suppress(PermissionError):
+                os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and self.process.poll() is None:
             if self.is_ready():
@@ -204,7 +209,11 @@ class Receiver:
 
     def has_unread(self):
         """In its sockets, but for that at a path, of which the kernel does not say it."""
-        return any(n_bytes for state, n_bytes in sockets_at(self.host, self.port, self.protocol) if state != LISTEN)
+        return any(n_bytes for state, n_bytes, _ in sockets_at(self.host, self.port, self.protocol) if state != LISTEN)
+
+    def dropped(self):
+        """How many datagrams the kernel dropped, because it did not read them in time."""
+        return sum(n_dropped for *_, n_dropped in sockets_at(self.host, self.port, self.protocol))
 
     def settle(self, are_enough=lambda totals: True):
         """The totals when they are enough, nothing waits to be read, and they have not changed for a flush and a half. Looks

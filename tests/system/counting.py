@@ -221,5 +221,6 @@ class Counting(Work):
     def differences(self):
         """What receivers were told that is not what the workloads did, as texts. Call finish() first."""
         told = {"cumulative": self.cumulative(), "delta": self.delta(), "statsd": self.statsd_totals()}
-        return [f"{way}: {' '.join(key)}: told {found.get(key)}, made {n}" for way, found in told.items()
-                for key, n in self.made().items() if found.get(key) != n] + sorted(self.falls)
+        wrong = [f"{way}: {' '.join(key)}: told {found.get(key)}, made {n}" for way, found in told.items()
+                 for key, n in self.made().items() if found.get(key) != n] + sorted(self.falls)
+        return wrong and [f"statsd did not read {self.statsd.dropped()} datagrams in time", *wrong]
