@@ -61,6 +61,9 @@ is_written() {
 until_true is_written
 """
 
+# Which series there are. The names of the files of tagged ones are hashes.
+LOGGED = "sed -i 's/^LOG_CREATES.*/LOG_CREATES = True/' /etc/carbon/carbon.conf; grep -q '^LOG_CREATES = True' /etc/carbon/carbon.conf\n"
+
 # Carbon is away for a collection; then all that was ever collected is rendered.
 OUTAGE = """\
 collections() { grep -o '"time_ns":[0-9]*' /var/log/bpfpush/points | sort -u | wc -l; }
@@ -68,9 +71,9 @@ wait_collections() { # N more
 	until_true "[ \\$(collections) -ge $(($(collections) + $1)) ]"
 }
 # Carbon tells graphite-web of a new series once, and again only a hundred points later. It forgets whom it still had to
-# tell when it ends, and logs only some of what failed. The names of its files are the names of all series.
+# tell when it ends, and logs only some of what failed.
 tell_tags() {
-	find /var/lib/graphite/whisper/_tagged -name '*.wsp' -printf '%P\\n' | sed 's,^[^/]*/[^/]*/,,; s/[.]wsp$//; s/_DOT_/./g' |
+	sed -n 's/.*creating database metric \\(.*;.*\\) (archive=.*/\\1/p' /var/log/carbon/creates.log* | sort -u |
 		xargs -d '\\n' -n 100 bash -c 'for path; do set -- "$@" --data-urlencode "path=$path"; shift; done
 			curl -sS "$@" http://localhost:8080/tags/tagMultiSeries' tell_tags >/dev/null
 }
@@ -152,6 +155,7 @@ def script():
     parts = [MACHINE.replace("@TAGGED@", tagged)]
     for number, block in enumerate(blocks(), 1):
         if not is_building(block):
+            parts.append(LOGGED if "restart carbon-cache" in block else "")
             parts.append(f"cat >/tmp/block <<'END OF BLOCK'\n{block}END OF BLOCK\n"
                          f"bash -e /tmp/block >/result/block-{number} 2>&1 || {{ cat /result/block-{number}; exit {number}; }}\n")
             parts.append(WRITTEN if "--unit=hello" in block else "")
