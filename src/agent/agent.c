@@ -33,6 +33,13 @@ uint64_t agent_boot_ns(void)
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 }
 
+static void save_agent(void *user)
+{
+	struct agent *agent = user;
+
+	state_save(agent->state, agent);
+}
+
 static int open_exporters(struct agent *agent)
 {
 	const struct agent_options *options = &agent->options;
@@ -47,6 +54,8 @@ static int open_exporters(struct agent *agent)
 		.version = VERSION,
 		.queue_budget = &agent->queue_budget,
 		.interval_ns = options->interval_ns,
+		.save = save_agent,
+		.save_user = agent,
 		.is_once = options->is_once,
 		.opens_later = !options->is_filter,
 	};

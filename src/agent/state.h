@@ -44,7 +44,10 @@ struct state *state_new(struct kept *kept);
 struct state *state_free(struct state *state);
 /* After the start, before the first reading, with all metrics in the batch. */
 void state_restore(struct state *state, struct agent *agent);
-/* When exporters have encoded a batch, and before they send. */
+/*
+ * When exporters have encoded a batch, and before they send; also between two batches, when one of
+ * them has changed what waits.
+ */
 void state_save(struct state *state, struct agent *agent);
 /* All series are about to start again. */
 void state_forget_series(struct state *state);

@@ -66,6 +66,9 @@ struct exporter_context {
 	/* all that get the same batches, in this order, ended by NULL; NULL: unknown */
 	struct exporter *const *opened;
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
+	/* Saves the state of all, with what the queues hold now; NULL: it is not kept. */
+	void (*save)(void *user);
+	void *save_user;
 	bool is_once;	      /* there is one batch, or few, for a person: no refresh, no queue */
 	bool opens_later;     /* a file that cannot be opened now is opened later, with a batch */
 	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
@@ -238,6 +241,13 @@ struct exporter_waiting exporter_waiting(const struct exporter *exporter);
  */
 void exporter_save(struct exporter *exporter, struct store *out);
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same);
+/* Says what waited in one that the configuration does not have any more. */
+void exporter_report_gone(const char *name, struct stored *in);
 /* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
+/*
+ * What waits was split or merged between two batches: the state is saved before any of it is sent,
+ * since the copy that a later process would read still has it as it was.
+ */
+void exporter_save_now(struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);

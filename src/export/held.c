@@ -242,6 +242,13 @@ void exporter_save(struct exporter *exporter, struct store *out)
 	}
 }
 
+void exporter_save_now(struct exporter *exporter)
+{
+	exporter_spool(exporter);
+	if (exporter->context->save)
+		exporter->context->save(exporter->context->save_user);
+}
+
 static void restore_item(struct exporter *exporter, struct stored *in, bool can_send)
 {
 	uint8_t *mark = (uint8_t *)stored_bytes(in, 1), *copy;

@@ -40,7 +40,8 @@ struct queue_item {
 	unsigned int n_deferred;
 	bool is_doubtful;	/* the receiver may have it: to be repeated as it is */
 	bool is_chosen;		/* for backlog.c */
-	uint8_t part;		/* of a request that was cut; for otlp/cut.c */
+	/* For otlp/cut.c: which part of a request that was cut; how often it was refused alone. */
+	uint8_t part, n_refused;
 	bool is_damaged;	/* cannot be read from the spool */
 	unsigned int n_sent;	/* times; this and the next belong to the sender */
 	uint64_t first_sent_ns; /* by the clock of the sender */

@@ -33,6 +33,7 @@ CHANNELS = ("repeat", "skip", "totals")  # the first word of the path
 RECORD = struct.Struct("<BBI")  # channel, what became of it, bytes of the body, which follows
 HOLE_S = 10
 LIMIT_BYTES = 100 << 10
+SMALL_BYTES = 4 << 10  # more than one point has
 SILENCE_S = 60  # for a sender that is silent
 
 
@@ -159,8 +160,9 @@ class Connection:
         return self.refuse(AGAIN, 503)
 
     def refusals(self):
-        """A limit of bytes is always the same."""
-        return (413,) if len(gzip.decompress(self.body)) > LIMIT_BYTES else (400, 400, 500)
+        """A limit of bytes is always the same. A point that is refused alone is lost, so none is."""
+        size = len(gzip.decompress(self.body))
+        return (413,) if size > LIMIT_BYTES else (400, 400, 500) if size > SMALL_BYTES else (500,)
 
     def lost(self):
         self.read()

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A receiver that answers 400 or 413 may refuse the size of a request, or one point of it. So a
- * request of totals is sent in two parts, and each part that is refused in two parts again. What
- * was too large gets small enough like this, and the size is kept for later requests. One bad point
- * is found, and all others are delivered.
- *
- * Deltas that were refused are merged with the next ones: a kill after a part was accepted would
- * repeat it, since the whole request is saved. After 413, these requests are smaller.
+ * A receiver that answers 400 or 413 may refuse the size of a request, or one point of it. So the
+ * request is sent in two parts, and each part that is refused in two parts again. What was too
+ * large gets small enough like this, and the size is kept for later requests. One bad point is
+ * found, and all others are delivered. The parts of deltas are saved before the first of them is
+ * sent, or a process that is killed would leave the whole request, and repeat a part of it.
  *
  * That must not become a storm where everything is refused, or all points of a kind. So it pauses
  * when two points in turn have been refused, each alone, or when one request was refused as often
  * as it takes to find three bad points. Each pause is longer, until some requests in turn are
- * accepted as they are.
+ * accepted as they are. A point of deltas that is given up is lost: so that happens only after it
+ * was refused three times, and another part of its request was accepted.
  */
 #include "export/otlp/cut.h"
 
@@ -21,9 +20,10 @@
 #include "export/backlog.h"
 #include "util/duration.h"
 
-#define HOUR_NS (3600 * NS_PER_S)
 /* A receiver that takes fewer in one request is not known; 413 may also be a mistake. */
 #define LIMIT_LEAST 64
+/* How often a point of deltas is refused alone until it is given up. */
+#define REFUSED_MAX 3
 /* Of whole requests, after which a pause is over. */
 #define ACCEPTED_MAX 10
 
@@ -49,7 +49,7 @@ static void pause_cutting(struct otlp *otlp)
 {
 	uint64_t pause_ns = otlp->cut_pause_ns ? 2 * otlp->cut_pause_ns : 60 * NS_PER_S;
 
-	otlp->cut_pause_ns = pause_ns < HOUR_NS ? pause_ns : HOUR_NS;
+	otlp->cut_pause_ns = pause_ns < NS_PER_HOUR ? pause_ns : NS_PER_HOUR;
 	otlp->cut_again_ns = timer_boottime_ns(otlp->retry.event) + otlp->cut_pause_ns;
 }
 
@@ -62,7 +62,7 @@ static bool may_cut(struct otlp *otlp, const struct queue_item *item)
 		otlp->max_refused_in_turn = count_refusals(item->n_points) + 1;
 		otlp->n_refused_in_turn = otlp->n_accepted_in_turn = 0;
 		otlp->n_refusals = 3 * otlp->max_refused_in_turn;
-		otlp->is_size_refused = false;
+		otlp->is_size_refused = otlp->has_accepted_part = false;
 	}
 	otlp->n_refusals -= otlp->n_refusals > 0;
 	if (++otlp->n_refused_in_turn < otlp->max_refused_in_turn && otlp->n_refusals)
@@ -88,7 +88,7 @@ uint64_t otlp_limit_points(struct otlp *otlp)
 	uint64_t set = otlp->options->encoding.limit_points;
 
 	/* It may have been a mistake, or the receiver has changed. */
-	if (otlp->learned_ns && now_ns - otlp->learned_ns >= HOUR_NS &&
+	if (otlp->learned_ns && now_ns - otlp->learned_ns >= NS_PER_HOUR &&
 	    otlp->limit_points < UINT32_MAX) {
 		otlp->limit_points *= 2;
 		otlp->learned_ns = now_ns;
@@ -123,6 +123,8 @@ static int cut_in_two(struct otlp *otlp, struct queue_item *item)
 	first->part = PART_FIRST;
 	if (second != after)
 		second->part = PART_SECOND;
+	if (otlp->report.is_delta)
+		exporter_save_now(otlp->exporter);
 	return 0;
 }
 
@@ -130,7 +132,7 @@ static void tell_of_cut(struct otlp *otlp, const struct queue_item *item)
 {
 	uint64_t now_ns = timer_boottime_ns(otlp->retry.event);
 
-	if (otlp->told_ns && now_ns - otlp->told_ns < HOUR_NS)
+	if (otlp->told_ns && now_ns - otlp->told_ns < NS_PER_HOUR)
 		return;
 	otlp->told_ns = now_ns;
 	exporter_log(otlp->exporter, LOG_LEVEL_WARNING, NULL,
@@ -147,34 +149,58 @@ static void drop_point(struct otlp *otlp, struct queue_item *item)
 	exporter_drop(otlp->exporter, POINTS_REJECTED, item->n_points, why);
 }
 
+/* The item that was begun is tried again, after the other parts of its request. */
+static void put_last(struct queue *queue, struct queue_item *item)
+{
+	struct queue_item *last = item, *next = TAILQ_NEXT(item, link);
+
+	for (; next && next->part != PART_NONE && next->time_ns == item->time_ns;
+	     next = TAILQ_NEXT(next, link))
+		last = next;
+	queue_end(queue, POINTS_PUSHED);
+	if (last == item)
+		return;
+	TAILQ_REMOVE(&queue->items, item, link);
+	TAILQ_INSERT_AFTER(&queue->items, last, item, link);
+}
+
+/* False: it could not be cut. */
+static bool send_in_parts(struct otlp *otlp, struct queue_item *item)
+{
+	tell_of_cut(otlp, item);
+	queue_end(&otlp->exporter->queue, POINTS_PUSHED);
+	if (!cut_in_two(otlp, item))
+		return true;
+	/* It would be sent again as it is, and be refused again. */
+	(void)queue_begin(&otlp->exporter->queue);
+	return false;
+}
+
 bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 		      const struct otlp_answer *answer)
 {
 	struct queue *queue = &otlp->exporter->queue;
 	struct queue_item *item = queue->waiting;
+	bool is_delta = otlp->report.is_delta, is_to_cut;
 
 	if (answer->verdict != OTLP_REFUSED || (http->status != 400 && http->status != 413))
 		return false;
-	/* They are merged with the next ones, in smaller requests. */
-	if (otlp->report.is_delta && http->status == 413)
-		learn_limit(otlp, halve_points(item->n_points));
-	if (otlp->report.is_delta)
+	/* It may be refused because the receiver has it. */
+	if (item->is_doubtful)
 		return false;
 	snprintf(otlp->refusal, sizeof(otlp->refusal), "HTTP %d%s%s", http->status,
 		 answer->message[0] ? ": " : "", answer->message);
-	if (!may_cut(otlp, item))
+	is_to_cut = may_cut(otlp, item);
+	otlp->is_size_refused |= is_to_cut && http->status == 413;
+	if (is_to_cut && item->n_points > 1)
+		return send_in_parts(otlp, item);
+	if (item->part == PART_NONE || item->n_points > 1 || !(is_to_cut || is_delta))
 		return false;
-	otlp->is_size_refused |= http->status == 413;
-	if (item->n_points > 1) {
-		tell_of_cut(otlp, item);
-		queue_end(queue, POINTS_PUSHED);
-		if (!cut_in_two(otlp, item))
-			return true;
-		/* It would be sent again as it is, and be refused again. */
-		(void)queue_begin(queue);
-		return false;
+	if (is_delta && ++item->n_refused < REFUSED_MAX) {
+		put_last(queue, item);
+		return true;
 	}
-	if (item->part == PART_NONE)
+	if (is_delta && !otlp->has_accepted_part)
 		return false;
 	drop_point(otlp, item);
 	queue_end(queue, POINTS_REJECTED);
@@ -200,6 +226,7 @@ void otlp_cut_accepted(struct otlp *otlp, const struct queue_item *accepted)
 	struct queue_item *item = TAILQ_NEXT(accepted, link);
 
 	otlp->n_refused_in_turn = 0;
+	otlp->has_accepted_part |= accepted->part != PART_NONE;
 	if (accepted->part == PART_FIRST && item && item->part == PART_SECOND)
 		item->part = PART_LAST;
 	/* Both parts are good: if that was so before, it is the size. */

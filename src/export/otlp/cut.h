@@ -7,7 +7,7 @@
 
 /*
  * The request that is being sent was refused. True: it is cut into parts, which are next, or it was
- * one point alone, which is dropped. False: that is not to be done.
+ * one point alone, which is tried again or dropped. False: that is not to be done.
  */
 bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 		      const struct otlp_answer *answer);

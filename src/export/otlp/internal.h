@@ -31,6 +31,7 @@ struct otlp {
 	/* of the request that was cut last: how often it may still be refused, also in turn */
 	unsigned int n_refusals, n_refused_in_turn, max_refused_in_turn;
 	bool is_size_refused; /* likewise: with 413 */
+	bool has_accepted_part; /* likewise: one part of it was accepted */
 	/* requests of which both parts were accepted, since one was that had not been cut */
 	unsigned int n_good_twins;
 	char refusal[OTLP_MESSAGE_BYTES + 16]; /* what the receiver said last time */

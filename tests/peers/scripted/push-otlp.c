@@ -154,6 +154,13 @@ static void print(const struct push *push)
 	printf("}\n");
 }
 
+static void say_saved(void *user)
+{
+	const struct push *push = user;
+
+	fprintf(stderr, "saved after %" PRIu64 "\n", push->exporter->stats.requests);
+}
+
 static void read_arguments(struct push *push, int argc, char **argv, char **ret_words)
 {
 	for (int i = 1; i < argc; i++) {
@@ -186,7 +193,8 @@ int main(int argc, char **argv)
 			    .kind = METRIC_SUM, .divisor = 1 },
 	};
 	const struct exporter_ops *ops = exporter_find("otlp");
-	struct exporter_context context = { .resource = resource, .n_resource = 1, .version = "1.2.3" };
+	struct exporter_context context = { .resource = resource, .n_resource = 1, .version = "1.2.3",
+					    .save = say_saved, .save_user = &push };
 	char **words = calloc((size_t)argc, sizeof(*words));
 	void *options;
 

@@ -10,6 +10,7 @@ How long anything took is not looked at, but how long the exporter said or saw b
 import collections
 import email.utils
 import gzip
+import itertools
 import json
 import os
 import random
@@ -474,6 +475,7 @@ class Judge(scripted.Server):
 
     def __init__(self, rule, words=b""):
         self.rule, self.words, self.taken, self.refused = rule, words, [], []
+        self.sizes = []  # of each request, in points; of one that was refused and can be cut, below 0
         super().__init__([lambda _, connection: self.judge(connection)])
 
     def judge(self, connection):
@@ -487,6 +489,7 @@ class Judge(scripted.Server):
         points = {int(n): int(value) for value, n in re.findall(r"as_int: (\d+)\s+attributes {.*?int_value: (\d+)", decode(gzip.decompress(body)), re.DOTALL)}
         status = self.rule(points)
         (self.taken if status == 200 else self.refused).append(points)
+        self.sizes.append(len(points) if status == 200 or len(points) == 1 else -len(points))
         return status
 
     def sums(self):
@@ -540,12 +543,15 @@ def a_limit_of_points_holds_from_the_start():
     expect("exported", counts["exported"], 1000)
 
 
-def one_bad_point_of_totals_is_lost_alone():
+def one_bad_point_is_lost_alone():
     """Those of the first batch are 1, and all others more."""
-    for bad in ({0}, {499}, {999}, {0, 1}, {3, 500}):
+    for bad, temporality in itertools.product(({0}, {499}, {999}, {0, 1}, {3, 500}), ("cumulative", "delta")):
         server = Judge(lambda points, bad=bad: 400 if any(points.get(n) == 1 for n in bad) else 200, b"bad point")
-        counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", *FAST,
+        counts, text = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", f"temporality={temporality}", *FAST,
                             meanwhile=until_it_arrives(server, set(range(1000)) - bad))
+        # Each cut of deltas is saved before the next request.
+        saved = list(map(int, re.findall(r"^saved after (\d+)$", text, re.MULTILINE)))
+        expect("saved", saved, [n for n, size in enumerate(server.sizes, 1) if size < 0] if temporality == "delta" else [])
         expect("batches", counts["pushed"], 1000)
         expect("rejected", counts["rejected"], len(bad))
         expect("exported", counts["exported"], 1000 - len(bad))
@@ -560,6 +566,23 @@ def a_receiver_that_refuses_everything_is_not_asked_for_ever():
     expect("requests", len(server.refused), lambda n: n <= 12 + 10 + 10)
     expect("rejected", counts["rejected"], counts["pushed"])
     expect("failing", counts["is_failing"], 1)
+
+
+def deltas_that_are_all_refused_are_not_asked_for_ever_and_not_lost():
+    is_over = threading.Event()
+
+    def push_ten(client):
+        for _ in range(10):
+            client.ask()
+            client.settle()
+        expect("requests", len(server.refused), lambda n: n <= 40 + 10)
+        is_over.set()
+        client.ask()
+        client.wait(lambda: sum(points.get(0, 0) for points in server.taken) == 66)
+    server = Judge(lambda points: 200 if is_over.is_set() else 400)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", "temporality=delta", *FAST, meanwhile=push_ten)
+    expect("rejected, waiting", (counts["rejected"], counts["inflight"]), (0, 0))
+    expect("what arrived", set(server.sums().values()), {66})
 
 
 def one_request_of_deltas_that_comes_always_too_early_does_not_stop_the_others():
@@ -788,7 +811,15 @@ def a_spool_that_was_deleted_is_made_again():
         expect("lost", counts["dropped_error"] + counts["inflight"], 0)
 
 
-TROUBLES = (answer(503), answer(429, Retry_After="0"), answer(400), answer(413), answer(500), scripted.close_before_read)
+def refuse_many(status):
+    """A point that is refused alone is lost, so none is."""
+    def step(server, connection):
+        request = scripted.read_request(connection)
+        return server.remember(request) and scripted.reply(connection, status if len(counts_of(request[1])) > 1 else 503)
+    return step
+
+
+TROUBLES = (answer(503), answer(429, Retry_After="0"), refuse_many(400), refuse_many(413), answer(500), scripted.close_before_read)
 # The request has come, and no answer leaves: whoever sent it cannot know what became of it.
 LOST = (scripted.close_after_read, scripted.answer_half(100), scripted.silence)
 WEIGHTS = [6] * (len(TROUBLES) + len(LOST) - 1) + [1]  # who is silent costs a time-out
@@ -1350,8 +1381,9 @@ TESTS = [
     a_request_that_is_too_large_is_cut_and_its_size_is_kept,
     deltas_that_are_too_many_for_a_request_go_in_smaller_ones,
     a_limit_of_points_holds_from_the_start,
-    one_bad_point_of_totals_is_lost_alone,
+    one_bad_point_is_lost_alone,
     a_receiver_that_refuses_everything_is_not_asked_for_ever,
+    deltas_that_are_all_refused_are_not_asked_for_ever_and_not_lost,
     one_request_of_deltas_that_comes_always_too_early_does_not_stop_the_others,
     a_receiver_that_is_busy_gets_deltas_in_order,
     deltas_in_doubt_are_repeated_or_skipped_and_counted,
