@@ -246,6 +246,14 @@ void state_save(struct state *state, struct agent *agent)
 	store_reset(other_names(state));
 }
 
+static struct exporter *find_exporter(const struct agent *agent, const char *name)
+{
+	for (size_t i = 0; i < agent->n_exporters; i++)
+		if (!strcmp(agent->exporters[i]->name, name))
+			return agent->exporters[i];
+	return NULL;
+}
+
 static void restore_exporters(struct agent *agent, struct stored *in)
 {
 	uint64_t n = stored_number(in);
@@ -254,12 +262,13 @@ static void restore_exporters(struct agent *agent, struct stored *in)
 		const char *name = stored_text(in);
 		uint64_t hash = stored_number(in);
 		struct stored saved = stored_block(in);
+		struct exporter *exporter = find_exporter(agent, name);
 
-		for (size_t j = 0; j < agent->n_exporters; j++)
-			if (!strcmp(agent->exporters[j]->name, name))
-				exporter_restore(agent->exporters[j], &saved,
-						 hash == hash_exporter(agent->options.config,
-								       agent->exporters[j]));
+		if (exporter)
+			exporter_restore(exporter, &saved,
+					 hash == hash_exporter(agent->options.config, exporter));
+		else if (!in->is_bad)
+			exporter_report_gone(name, &saved);
 	}
 }
 

@@ -13,12 +13,12 @@
 
 #include "export/transport/timer.h"
 #include "util/duration.h"
+#include "util/hash.h"
 #include "util/utf8.h"
 
 #define MESSAGE_BYTES 8192 /* a path of PATH_MAX and what is wrong with it */
 #define CHANGES_MAX 6 /* that are logged in a minute */
 #define MINUTE_NS (60 * NS_PER_S)
-#define HOUR_NS (60 * MINUTE_NS)
 
 extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter,
 	console_exporter, csv_exporter, json_exporter, bpftrace_json_exporter;
@@ -115,8 +115,8 @@ void exporter_remind(struct exporter *exporter)
 	time_t begin;
 
 	begin_minute(exporter, now_ns);
-	if (!stats->is_failing || now_ns - stats->failing_ns < HOUR_NS ||
-	    now_ns - exporter->reminded_ns < HOUR_NS)
+	if (!stats->is_failing || now_ns - stats->failing_ns < NS_PER_HOUR ||
+	    now_ns - exporter->reminded_ns < NS_PER_HOUR)
 		return;
 	exporter->reminded_ns = now_ns;
 	begin = (time_t)((timer_turn_ns(event, CLOCK_REALTIME) + stats->failing_ns - now_ns) /
@@ -189,11 +189,26 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why)
 {
+	uint64_t now_ns, hash;
+	bool was_told;
+
 	exporter_account(exporter, fate, n);
-	if (n && !(exporter->told & 1u << fate)) {
-		exporter->told |= 1u << fate;
-		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", why);
-	}
+	if (!n)
+		return;
+	now_ns = timer_boottime_ns(exporter->context->event);
+	hash = hash_words(HASH_STABLE_START, why);
+	was_told = exporter->told_ns[fate] && now_ns - exporter->told_ns[fate] < NS_PER_HOUR;
+	/* However much else there is to say, a loss that begins is said. */
+	if (was_told && (exporter->told[fate] == hash || !exporter_may_log(exporter)))
+		return;
+	exporter->told[fate] = hash;
+	exporter->told_ns[fate] = now_ns;
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", why);
+}
+
+void exporter_drop_no_memory(struct exporter *exporter, uint64_t n)
+{
+	exporter_drop(exporter, POINTS_NOT_SENT, n, "points are lost, because there is not enough memory");
 }
 
 struct exporter_waiting exporter_waiting(const struct exporter *exporter)

@@ -136,10 +136,10 @@ struct exporter {
 	size_t n_doubtful;     /* points that have left the queue, with their fate unknown */
 	/* grows when something may have been lost: what did not change is to be sent again */
 	unsigned int n_losses;
-	unsigned int told; /* a bit for each fate of points that was explained */
+	/* why points met this fate, as said last (a hash), and when; only for exporter.c */
+	uint64_t told[N_POINTS], told_ns[N_POINTS];
 	unsigned int n_minute; /* changes since minute_ns, logged or not */
 	uint64_t minute_ns, reminded_ns; /* CLOCK_BOOTTIME; only for exporter.c */
-	uint64_t full_ns; /* likewise, when it was logged that the queue is full; only for held.c */
 };
 
 extern const struct exporter_ops *const exporter_table[]; /* ended by NULL */
@@ -198,13 +198,18 @@ bool exporter_recovers(struct exporter *exporter);
 	exporter_works(exporter, "delivers%s", (exporter)->stats.delivered_ns ? " again" : "")
 /* A receiver is to answer now (a connection, a request, an end), or has done so. */
 void exporter_asks(struct exporter *exporter, bool is_asking);
-/* Only this changes stats.points. */
+/*
+ * Only this changes stats.points. Points that are lost are counted by exporter_drop(), or here if
+ * it has been said why in another way.
+ */
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*
- * Like exporter_account(), for points that will always be lost like this. Logs why and what to do,
- * the first time.
+ * Like exporter_account(), for points that are lost. Logs why and what to do: the first time, and
+ * then once an hour, or when the reason is another one.
  */
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
+/* For points that were not sent. */
+void exporter_drop_no_memory(struct exporter *exporter, uint64_t n);
 /*
  * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the
  * window of the batch at hand. Takes data over, also on failure, and gives back what is allocated

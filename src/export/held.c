@@ -113,6 +113,7 @@ static void count_spooled(struct exporter *exporter, const uint64_t points[N_POI
 		exporter_account(exporter, fate, points[fate]);
 	if (exporter->queue.spooled_bytes)
 		exporter_log(exporter, LOG_LEVEL_INFO, NULL, "%" PRIu64 " point%s of before wait in its spool", n, plural(n));
+	exporter_drop_no_memory(exporter, found->n_unkept);
 	if (found->n_foreign)
 		spool_warn(exporter, ": %" PRIu64 " point%s lost, since another temporality or compression made them",
 			   found->n_foreign, plural(found->n_foreign));
@@ -150,16 +151,11 @@ void exporter_spool(struct exporter *exporter)
 	queue_aim(queue);
 }
 
-/* Drops what the queue has no room for. Logs so once an hour. */
+/* Drops what the queue has no room for. */
 static void trim_queue(struct exporter *exporter)
 {
 	size_t n_dropped = queue_trim(&exporter->queue);
-	uint64_t now_ns = n_dropped ? timer_boottime_ns(exporter->context->event) : 0;
 
-	if (n_dropped && (!exporter->full_ns || now_ns - exporter->full_ns >= 3600 * NS_PER_S)) {
-		exporter->told &= ~(1u << POINTS_QUEUE_FULL);
-		exporter->full_ns = now_ns;
-	}
 	exporter->n_losses += n_dropped != 0;
 	exporter_drop(exporter, POINTS_QUEUE_FULL, n_dropped,
 		      "its queue is full, the oldest points are dropped; queue_size in [agent], or spool, gives it more room");
@@ -179,7 +175,7 @@ static int count_put(struct exporter *exporter, int err, size_t n_points)
 {
 	exporter->n_losses += err != 0;
 	if (err)
-		exporter_account(exporter, POINTS_NOT_SENT, n_points);
+		exporter_drop_no_memory(exporter, n_points);
 	else if (!exporter->ops->merge)
 		trim_queue(exporter);
 	return err;
@@ -258,14 +254,24 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 		size = stored_number(in);
 	const void *data = stored_bytes(in, size);
 	struct queue_item *last;
+	enum points fate;
 
 	if (!data || !size)
 		return;
+	fate = *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT;
 	exporter_account(exporter, POINTS_PUSHED, n_points);
-	copy = can_send && (!*mark || is_sent) ? malloc(size) : NULL;
+	if (*mark && !is_sent) { /* the process before has said so */
+		exporter_account(exporter, fate, n_points);
+		return;
+	}
+	if (!can_send) {
+		exporter_drop(exporter, fate, n_points,
+			      "what waited is lost, since settings that decide its format have changed");
+		return;
+	}
+	copy = malloc(size);
 	if (!copy) {
-		exporter_account(exporter, *mark && *mark < N_POINTS ? *mark : POINTS_NOT_SENT,
-				 n_points);
+		exporter_drop_no_memory(exporter, n_points);
 		return;
 	}
 	exporter->queue.time_ns = time_ns;
@@ -276,6 +282,30 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 		return;
 	last->mark = mark;
 	last->is_doubtful = is_sent && !exporter->queue.slot_ns; /* totals do not mind */
+}
+
+void exporter_report_gone(const char *name, struct stored *in)
+{
+	uint64_t n_waiting = 0, n, n_points;
+	const uint8_t *mark;
+
+	for (n = 0; n < 3; n++)
+		(void)stored_number(in);
+	(void)stored_text(in);
+	for (n = POINTS_DELIVERED; n < N_POINTS + 3; n++)
+		(void)stored_number(in);
+	for (n = stored_number(in); n && !in->is_bad; n--)
+		(void)stored_number(in);
+	while (in->at < in->end && !in->is_bad) {
+		mark = stored_bytes(in, 1);
+		(void)stored_number(in);
+		n_points = stored_number(in);
+		(void)stored_bytes(in, stored_number(in));
+		n_waiting += !in->is_bad && !*mark ? n_points : 0;
+	}
+	if (n_waiting)
+		log_warning("exporter %s is not in the configuration any more: %" PRIu64 " point%s that waited %s lost",
+			    name, n_waiting, plural(n_waiting), n_waiting == 1 ? "is" : "are");
 }
 
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)

@@ -44,6 +44,8 @@ static inline uint64_t hash_stable(uint64_t hash, const void *data, size_t size)
 	return hash;
 }
 
+/* Of the words of text, but not of those with digits: they may differ each time. */
+uint64_t hash_words(uint64_t hash, const char *text);
 /* Its end counts, so that two texts are not taken for one. NULL is "". */
 static inline uint64_t hash_text(uint64_t hash, const char *text)
 {

@@ -440,7 +440,7 @@ static void a_failure_that_lasts_is_said_once_an_hour(void **state)
 	patient_done(&patient);
 }
 
-static void a_queue_that_is_full_is_said_once_an_hour(void **state)
+static void a_loss_is_said_once_an_hour_and_for_each_reason(void **state)
 {
 	const struct batch nothing = { 0 };
 	struct patient patient;
@@ -451,8 +451,16 @@ static void a_queue_that_is_full_is_said_once_an_hour(void **state)
 		queue_put(&patient.exporter->queue, calloc(1, 1), 1, 1); /* cannot be merged */
 		assert_ok(exporter_encode(patient.exporter, &nothing));
 		assert_int_equal(count_logged("its queue is full"), i == 1 || i == 61 || i == 121);
+		/* Numbers make no new reason. */
+		exporter_drop(patient.exporter, POINTS_REJECTED, 1, i % 2 ? "no 1" : "no 22");
+		assert_int_equal(count_logged("MESSAGE=exporter test: no "), i % 60 == 0);
+		exporter_drop(patient.exporter, POINTS_NOT_SENT, 1, i < 30 ? "never" : "not now");
+		assert_int_equal(count_logged("MESSAGE=exporter test: n"), i == 0 || i == 30 || i == 90);
+		exporter_drop(patient.exporter, POINTS_IN_DOUBT, 0, "perhaps");
 		clock_us += 60000000;
 	}
+	assert_int_equal(count_logged(""), 0);
+	assert_int_equal(patient.exporter->stats.points[POINTS_REJECTED], 130);
 	patient_done(&patient);
 }
 
@@ -581,7 +589,7 @@ int main(void)
 		cmocka_unit_test(it_delivers_again_only_if_it_did_before),
 		cmocka_unit_test(only_the_first_changes_of_a_minute_are_logged),
 		cmocka_unit_test(a_failure_that_lasts_is_said_once_an_hour),
-		cmocka_unit_test(a_queue_that_is_full_is_said_once_an_hour),
+		cmocka_unit_test(a_loss_is_said_once_an_hour_and_for_each_reason),
 		cmocka_unit_test(the_first_mebibyte_of_the_room_for_bodies_stays),
 		cmocka_unit_test(exporters_that_send_the_same_encode_once_and_share_it),
 		cmocka_unit_test(one_that_cannot_be_opened_leaves_the_budget),

@@ -184,7 +184,7 @@ static void lose_series(struct lines *lines, const struct series *series)
 	if (!has_changed && !lines->sends_unchanged)
 		return;
 	lines->n_pushed++;
-	exporter_account(lines->exporter, POINTS_NOT_SENT, 1);
+	exporter_drop_no_memory(lines->exporter, 1);
 }
 
 static void push_series(struct lines *lines, const struct line_metric *metric,
@@ -211,7 +211,7 @@ static void push_series(struct lines *lines, const struct line_metric *metric,
 		exporter_drop(lines->exporter, POINTS_TOO_LARGE, 1,
 			      "points are dropped, because a line of theirs is longer than max_datagram_size; raise it");
 	else if (pack->failure)
-		exporter_account(lines->exporter, POINTS_NOT_SENT, 1);
+		exporter_drop_no_memory(lines->exporter, 1);
 	else if (pack->n_lines)
 		pack->n_points++;
 }
@@ -280,7 +280,6 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 {
 	struct pack *pack = &lines->pack;
 	struct series *series;
-	int err;
 
 	pack->dialect = lines->naming.dialect;
 	snprintf(pack->time, sizeof(pack->time), " %" PRIu64 "\n", time_s);
@@ -299,8 +298,5 @@ int lines_push(struct lines *lines, const struct batch *batch, uint64_t time_s)
 		}
 	}
 	exporter_account(lines->exporter, POINTS_PUSHED, lines->n_pushed);
-	err = pack_flush(pack);
-	if (err)
-		exporter_log(lines->exporter, LOG_LEVEL_ERROR, NULL, "could not write all lines: %s", strerror(-err));
-	return err;
+	return pack_flush(pack);
 }

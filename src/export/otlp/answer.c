@@ -8,8 +8,10 @@
 #include <strings.h>
 
 #include "export/otlp/json.h"
+#include "export/transport/timer.h"
 #include "export/transport/url.h"
 #include "otlp-metrics.pb-c.h"
+#include "util/duration.h"
 #include "util/hash.h"
 #include "util/utf8.h"
 
@@ -253,16 +255,8 @@ static uint64_t encode_outcome(const struct http_answer *http, const struct otlp
 {
 	const int what[] = { http->status, (int)answer->verdict, answer->n_rejected != 0 };
 	uint64_t hash = hash_stable(HASH_STABLE_START, what, sizeof(what));
-	const char *word = answer->message;
 
-	if (!is_answered(http))
-		return http->failure;
-	for (size_t size; *word; word += size + (word[size] == ' ')) {
-		size = strcspn(word, " ");
-		if (strcspn(word, "0123456789") >= size)
-			hash = hash_stable(hash, word, size);
-	}
-	return hash;
+	return is_answered(http) ? hash_words(hash, answer->message) : http->failure;
 }
 
 /*
@@ -319,10 +313,14 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 	}
 }
 
-static void report_accepted(const struct otlp_report *report, const struct otlp_answer *answer)
+static void report_accepted(struct otlp_report *report, const struct otlp_answer *answer)
 {
-	if (!(answer->n_rejected || answer->message[0]) || !exporter_may_log(report->exporter))
+	if (!answer->n_rejected && !answer->message[0])
 		return;
+	if (!exporter_may_log(report->exporter)) {
+		report->outcome = 0; /* next time */
+		return;
+	}
 	if (answer->n_rejected)
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
 			     "the receiver rejected %zu point%s%s%s", (size_t)answer->n_rejected,
@@ -359,12 +357,16 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,
 			const struct otlp_answer *answer, uint64_t delay_ns)
 {
+	uint64_t now_ns = timer_boottime_ns(report->exporter->context->event);
 	uint64_t last = report->outcome;
 
 	report->outcome = encode_outcome(http, answer);
 	report->status = http->status;
-	if (report->outcome == last)
+	/* Points that are rejected are lost: that is said again each hour, as of other losses. */
+	if (report->outcome == last &&
+	    (!answer->n_rejected || now_ns - report->reported_ns < NS_PER_HOUR))
 		return;
+	report->reported_ns = now_ns;
 	if (answer->verdict == OTLP_ACCEPTED)
 		report_accepted(report, answer);
 	else

@@ -60,6 +60,7 @@ struct otlp_report {
 	int status;	   /* of the last answer */
 	/* of the last request, for answer.c; 0: whatever is answered next is news */
 	uint64_t outcome;
+	uint64_t reported_ns; /* when it was, CLOCK_BOOTTIME; for answer.c */
 };
 
 /* delay_ns: until the next attempt, of OTLP_AGAIN. */

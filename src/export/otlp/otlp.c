@@ -38,7 +38,7 @@ static int enqueue_body(void *user, const uint8_t *data, size_t size, size_t n_p
 	err = err ?: buf_error(&body);
 	if (!err)
 		return exporter_enqueue(otlp->exporter, TAKE_PTR(body.data), body.size, n_points);
-	exporter_account(otlp->exporter, POINTS_NOT_SENT, n_points);
+	exporter_drop_no_memory(otlp->exporter, n_points);
 	return err;
 }
 
@@ -105,9 +105,7 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 		exporter_account(each->exporter, POINTS_PUSHED, encoded.n_points);
 		exporter_drop(each->exporter, POINTS_TOO_LARGE, encoded.n_too_large,
 			      "points are dropped, because each alone is longer than max_request_size; raise it");
-		exporter_account(each->exporter, POINTS_NOT_SENT, encoded.n_failed);
-		if (err)
-			exporter_log(each->exporter, LOG_LEVEL_ERROR, NULL, "could not encode all points: %s", strerror(-err));
+		exporter_drop_no_memory(each->exporter, encoded.n_failed);
 	}
 	give_room_back(&otlp->encoding);
 	return err;

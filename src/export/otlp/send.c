@@ -45,6 +45,13 @@ static void count_doubt(struct otlp *otlp, struct queue_item *item)
 	stats->doubtful_values += otlp_sum_values(item);
 }
 
+static void drop_request(struct otlp *otlp, enum points fate, const struct queue_item *item)
+{
+	exporter_drop(otlp->exporter, fate, item->n_points, fate == POINTS_IN_DOUBT ?
+		      "points may be lost: the receiver may have them, and they are not sent again (when_in_doubt)" :
+		      "points are lost: they were not delivered within retry_give_up");
+}
+
 /* What becomes of a request that was not taken. POINTS_PUSHED: it stays. */
 static enum points fate_of(struct otlp *otlp, struct queue_item *item,
 			   const struct otlp_answer *answer)
@@ -77,11 +84,14 @@ static enum points account_answer(struct otlp *otlp, const struct otlp_answer *a
 
 	if (answer->verdict != OTLP_ACCEPTED) {
 		fate = fate_of(otlp, item, answer);
-		if (fate != POINTS_PUSHED)
+		if (fate == POINTS_REJECTED) /* which the report has said */
 			exporter_account(exporter, fate, item->n_points);
+		else if (fate != POINTS_PUSHED)
+			drop_request(otlp, fate, item);
 		return fate;
 	}
-	otlp_cut_accepted(otlp, item);
+	if (answer->n_rejected < item->n_points)
+		otlp_cut_accepted(otlp, item);
 	exporter_delivers(exporter);
 	exporter_account(exporter, POINTS_DELIVERED, item->n_points - answer->n_rejected);
 	exporter_account(exporter, POINTS_REJECTED, answer->n_rejected);
@@ -203,7 +213,7 @@ static struct queue_item *next_item(struct otlp *otlp)
 		count_doubt(otlp, item);
 		if (otlp->options->when_in_doubt == OTLP_REPEAT)
 			break;
-		exporter_account(otlp->exporter, POINTS_IN_DOUBT, item->n_points);
+		drop_request(otlp, POINTS_IN_DOUBT, item);
 		queue_end(queue, POINTS_IN_DOUBT);
 	}
 	return otlp->is_waiting ? NULL : item;

@@ -318,7 +318,7 @@ static void fill_queue(struct loading *loading, struct queue *queue, uint64_t po
 		if ((head->mark ^ head->not_mark) != UINT8_MAX) /* it is whole from now on */
 			spool_mark(spool, item.place, head->mark ? QUEUE_SENT : 0);
 		if (queue_put_spooled(queue, &item))
-			points[POINTS_NOT_SENT] += head->n_points;
+			spool->found.n_unkept += head->n_points;
 		spool_segment(spool, item.place)->live_bytes += spool_record_bytes(head->size);
 	}
 }

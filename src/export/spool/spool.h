@@ -39,6 +39,7 @@ struct spool {
 	struct spool_found {
 		uint64_t n_damaged;	    /* records and gaps */
 		uint64_t n_lost, n_foreign; /* points in them; points in another format */
+		uint64_t n_unkept;	    /* points for which there was no memory */
 		uint64_t n_unknown;	    /* gaps whose number of points is not known */
 		/* segments; of the first of them, its number, and why */
 		uint64_t n_unread;

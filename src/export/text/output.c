@@ -227,7 +227,8 @@ int output_flush(struct exporter *exporter, const struct batch *batch)
 
 	output->n_points = count_points(batch) - output->n_unsupported;
 	exporter_account(exporter, POINTS_PUSHED, output->n_points + output->n_unsupported);
-	exporter_account(exporter, POINTS_UNSUPPORTED, output->n_unsupported);
+	exporter_drop(exporter, POINTS_UNSUPPORTED, output->n_unsupported,
+		      "points are dropped, because its format cannot express them");
 	exporter->stats.requests++;
 	return flush_buffer(exporter);
 }

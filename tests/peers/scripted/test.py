@@ -41,6 +41,16 @@ LAZY = ["retry_initial=1h", "retry_max=1h"]  # only what goes again at once does
 N = 10  # points of a batch
 
 
+# What the log has if points were counted there.
+LOSSES = {
+    "rejected": r"refused for good: .*; its points are dropped|the receiver rejected \d+ point|the receiver refuses each of them alone",
+    "dropped_queue": "its queue is full, the oldest points are dropped",
+    "dropped_size": "each alone is longer than max_request_size",
+    "dropped_error": "points are lost[:,]",
+    "dropped_doubt": "points may be lost: the receiver may have them",
+}
+
+
 class Failed(Exception):
     pass
 
@@ -113,7 +123,11 @@ class Client:
         self.process.stdin.close()
         if self.process.wait(patience.PATIENCE_S):
             raise Failed(f"exit status {self.process.returncode}: {self.log()}")
-        return {**json.loads(self.said(0).splitlines()[-1]), "attempts": self.attempts()}, self.log()
+        counts = json.loads(self.said(0).splitlines()[-1])
+        for name, words in LOSSES.items():
+            if counts[name] and not re.search(words, self.log()):
+                raise Failed(f"{counts[name]} points are lost without a word ({name}): {self.log()}")
+        return {**counts, "attempts": self.attempts()}, self.log()
 
 
 def push(url, *arguments, environment=None, file_bytes=None, prefix=(), meanwhile=lambda client: None):
