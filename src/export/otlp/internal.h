@@ -39,6 +39,8 @@ struct otlp {
 
 /* Sends what is next, unless a request is on its way or it is to wait. */
 void otlp_send_next(struct otlp *otlp);
+/* The newest batch is the last: nothing waits, and an older request of totals not for long. */
+void otlp_send_last(struct otlp *otlp);
 /* A request with the headers of all of them. data stays valid until it was answered. -errno. */
 int otlp_post(struct otlp *otlp, const uint8_t *data, size_t size, http_answer_fn *answered);
 /* The function of the timer retry; user: a struct otlp. */

@@ -3,7 +3,8 @@
  * OTLP over HTTP. A batch is encoded, compressed and queued when it is pushed, once for all
  * exporters that send the same bodies. What waits for long is merged (backlog.h), so an outage
  * costs resolution: of totals only the newest go, and deltas that were refused go with the next
- * ones. No request of totals begins before the end of one that was sent before it.
+ * ones. No request of totals begins before the end of one that was sent before it,
+ * except the last one (otlp_send_last()).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -135,10 +136,8 @@ static void otlp_send(struct exporter *exporter, const struct batch *batch)
 	struct otlp *otlp = exporter->state;
 
 	otlp->is_last = batch->is_last;
-	if (batch->is_last) {
-		timer_disarm(&otlp->retry);
-		otlp->is_waiting = false;
-	}
+	if (batch->is_last)
+		otlp_send_last(otlp);
 	otlp_aside_release(otlp);
 	otlp_send_next(otlp);
 }

@@ -14,18 +14,47 @@
 #include "export/otlp/merge.h"
 
 #define BACKLOG_PAUSE_NS (50 * NS_PER_MS) /* a queue of 1000 is sent in a minute */
+#define LAST_WAIT_NS	 (500 * NS_PER_MS)
+
+/* Are totals on their way that are to be merged with the newest? */
+static bool is_older_begun(const struct queue *queue)
+{
+	const struct queue_item *last = TAILQ_LAST(&queue->items, queue_items),
+		*begun = queue->is_begun ? queue->waiting : NULL;
+
+	return queue->slot_ns && begun && begun->time_ns != last->time_ns &&
+	       begun->time_ns / queue->slot_ns == last->time_ns / queue->slot_ns;
+}
+
+/* At the end there may be no time for both: the newest totals also say what older ones do. */
+static void give_older_up(struct otlp *otlp)
+{
+	http_client_give_up(otlp->client);
+	exporter_asks(otlp->exporter, false);
+	queue_end(&otlp->exporter->queue, POINTS_PUSHED);
+}
+
+void otlp_send_last(struct otlp *otlp)
+{
+	timer_disarm(&otlp->retry);
+	otlp->is_waiting = false;
+	if (is_older_begun(&otlp->exporter->queue))
+		(void)timer_arm(&otlp->retry, LAST_WAIT_NS);
+}
 
 void otlp_wake(void *user)
 {
 	struct otlp *otlp = user;
 
 	otlp->is_waiting = false;
+	if (otlp->is_last && is_older_begun(&otlp->exporter->queue))
+		give_older_up(otlp);
 	/*
 	 * Newer totals may have come. Deltas are merged only between batches, when what waits is
 	 * saved.
 	 */
 	if (!otlp->report.is_delta)
-		exporter_tidy(otlp->exporter, false);
+		exporter_tidy(otlp->exporter, otlp->is_last);
 	otlp_send_next(otlp);
 }
 
@@ -148,6 +177,7 @@ static void on_answer(void *user, const struct http_answer *http)
 		otlp_send_next(otlp);
 		return;
 	}
+	timer_disarm(&otlp->retry);
 	otlp_answer_read(http, queue->waiting->n_points, &answer);
 	/* How long this one is not wanted says nothing of the others. */
 	if (otlp_aside_was_put(queue->waiting))

@@ -374,6 +374,14 @@ void http_client_move_on(struct http_client *client)
 	client->is_fresh = client->is_due = true;
 }
 
+void http_client_give_up(struct http_client *client)
+{
+	multi_stop(&client->multi);
+	timer_disarm(&client->patience);
+	client->is_looking_up = false;
+	http_client_move_on(client);
+}
+
 struct http_client *http_client_free(struct http_client *client)
 {
 	if (!client)

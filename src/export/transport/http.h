@@ -92,6 +92,8 @@ int http_client_post(struct http_client *client, const uint8_t *body, size_t siz
  * a request is on its way.
  */
 void http_client_move_on(struct http_client *client);
+/* The request that is on its way is given up without a call. The receiver may have it. */
+void http_client_give_up(struct http_client *client);
 /* A request that is on its way is given up without a call. */
 struct http_client *http_client_free(struct http_client *client);
 

@@ -660,6 +660,19 @@ def at_the_end_all_that_waits_is_one_request():
         expect("exported", counts["exported"], N)
 
 
+def at_the_end_the_newest_totals_do_not_wait_for_older_ones():
+    def push_two(client):
+        client.ask()
+        client.wait(lambda: server.requests)
+        client.ask("l")
+    server = scripted.Server([scripted.silence, answer(200)])
+    counts, text = push(f"http://127.0.0.1:{server.port}", "--on-demand", "timeout=5m", *FAST, meanwhile=push_two)
+    expect("what arrived", values(server), [1, 3])
+    expect("exported", {key: counts[key] for key in ("pushed", "exported", "inflight", "doubtful_points")},
+           {"pushed": N, "exported": N, "inflight": 0, "doubtful_points": 0})
+    expect("log", text, "")
+
+
 def an_outage_of_a_day_loses_no_delta():
     """8 640 batches, as many as ten seconds has a day; the newest windows keep their resolution."""
     n_batches = 8640
@@ -1403,6 +1416,7 @@ TESTS = [
     deltas_in_doubt_are_repeated_or_skipped_and_counted,
     deltas_in_doubt_are_never_merged,
     at_the_end_all_that_waits_is_one_request,
+    at_the_end_the_newest_totals_do_not_wait_for_older_ones,
     an_outage_of_a_day_loses_no_delta,
     what_waits_in_a_spool_outlives_the_process,
     a_spool_keeps_an_hour_as_it_was_and_adds_up_the_rest,
