@@ -25,6 +25,8 @@
 
 /* How long the end waits if no receiver that is waited for has answered. */
 #define HOPELESS_NS NS_PER_S
+/* A signal so soon after another is the same one: timeout(1) also signals its whole group. */
+#define SAME_SIGNAL_NS (500 * NS_PER_MS)
 #define SWEEP_TURN_NS  (2 * NS_PER_MS)
 #define SWEEP_ACCURACY (10 * NS_PER_MS / NS_PER_US)
 
@@ -377,14 +379,17 @@ static uint64_t patience_ns(const struct agent *agent)
 
 void agent_finish(struct agent *agent, bool *stop)
 {
-	uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME), passed_ns, wait_ns;
+	uint64_t begin_ns = clock_ns(CLOCK_BOOTTIME), passed_ns, wait_ns, same_ns;
 
 	agent->batch.is_last = true;
 	agent_collect(agent); /* a part of the time that the service manager grants */
 	*stop = false;
-	while (!*stop &&
-	       (wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns))
-		if (sd_event_run(agent->event, (wait_ns - passed_ns) / 1000 + 1) < 0)
+	same_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns + SAME_SIGNAL_NS;
+	while ((wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns)) {
+		*stop &= agent->reload == RELOAD_EXEC || passed_ns >= same_ns;
+		if (*stop ||
+		    sd_event_run(agent->event, (wait_ns - passed_ns) / NS_PER_US + 1) < 0)
 			break;
+	}
 	agent_report_unsent(agent);
 }

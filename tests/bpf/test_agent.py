@@ -16,6 +16,7 @@ import unittest
 import harness
 import held
 import json_lines
+import patience
 from harness import PATIENCE_S, Points
 
 
@@ -440,6 +441,39 @@ class StatusTest(unittest.TestCase):
             self.assertEqual((patient['name'], patient['state']), ('patient', 'waiting'))
             self.assertGreater(patient['no_answer_s'], hasty['failing_s'] + 1)
             self.assertIn('timed out', hasty['problem'])
+
+    def end(self, agent):
+        """Sends SIGTERM; returns when it has been read."""
+        agent.process.send_signal(signal.SIGTERM)
+
+        def is_read():
+            with open('/proc/%d/status' % agent.process.pid, encoding='utf-8', errors='replace') as file:
+                (pending,) = re.findall(r'^ShdPnd:\t(\w+)$', file.read(), re.MULTILINE)
+            return not int(pending, 16) >> signal.SIGTERM - 1 & 1
+        patience.wait(is_read, 'the signal is read')
+
+    def end_twice(self, more):
+        """Did both signals come at once?"""
+        with Agent({'RUNTIME_DIRECTORY': self.directory}, more=more) as agent:
+            agent.wait(lambda collections: collections)
+            begin = time.monotonic()
+            self.end(agent)
+            self.end(agent)
+            is_at_once = time.monotonic() - begin < 0.4
+            if is_at_once:
+                self.assertEqual(self.ask_json()['pid'], agent.process.pid)  # the loop goes on
+            time.sleep(0.6)
+            agent.process.send_signal(signal.SIGTERM)
+            self.assertEqual(agent.process.wait(PATIENCE_S), 0)
+            self.assertRegex(agent.messages(), r'exporter never: stopped with \d+ points unsent')
+        return is_at_once
+
+    def test_a_signal_that_comes_with_the_first_changes_nothing_and_a_later_one_ends_it(self):
+        """timeout(1) signals the process, and then its group."""
+        with socket.create_server(('127.0.0.1', 0)) as silent:
+            more = ('shutdown_timeout = 5m\n[exporter never]\ntype = otlp\nendpoint = http://127.0.0.1:%d\ntimeout = 5m\n'
+                    % silent.getsockname()[1])
+            patience.wait(lambda: self.end_twice(more), 'two signals come at once')
 
     def test_all_is_well_where_everything_is_delivered(self):
         with Agent({'RUNTIME_DIRECTORY': self.directory}) as agent:
