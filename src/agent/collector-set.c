@@ -15,6 +15,7 @@
 #include "agent/collector-search.h"
 #include "collector/label/cgroup.h"
 #include "config/probe.h"
+#include "metric/bounds.h"
 #include "util/array.h"
 #include "util/log.h"
 #include "util/parse.h"
@@ -110,15 +111,18 @@ static int set_metric(const struct collector_set *set, const struct config_secti
 
 	for (size_t i = 0; i < set->n; i++) {
 		struct collector *collector = set->items[i];
+		struct metric *metric = collector_find_metric(collector, section->name);
 
 		for (size_t j = 0; j < collector->n_metrics && n < ARRAY_SIZE(names); j++)
 			names[n++] = collector->metrics[j]->name;
-		if (!collector_find_metric(collector, section->name))
+		if (!metric)
 			continue;
 		is_known = true;
 		for (size_t j = 0; j < section->given.n && !err; j++)
 			err = collector_set_metric(collector, section->name,
 						   &section->given.items[j], diag);
+		metric->is_disabled = !section->is_enabled;
+		bounds_limit_explicit(metric);
 	}
 	if (!is_known && (is_all || parse_nearest(section->name, names, n)) &&
 	    !collector_search_has_metric(search, section->name))

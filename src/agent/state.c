@@ -151,7 +151,7 @@ static uint64_t hash_names(const struct config *config)
 			hash = hash_text(hash, lists[i]->items[j]);
 	}
 	hash = hash_sections(hash, config, "collector", NULL, "drop_attributes");
-	return hash_sections(hash, config, "metric", NULL, NULL);
+	return hash_sections(hash, config, "metric", NULL, "drop_attributes");
 }
 
 /* A hash of all that decides where it sends, and what. */

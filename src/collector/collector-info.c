@@ -225,6 +225,9 @@ int collector_set_metric(struct collector *collector, const char *name,
 			continue;
 		dropped = &metric->dropped;
 		n_before = *setting->value ? dropped->n_items : 0;
+		if (metric->kind != METRIC_HISTOGRAM && !strcmp(setting->key, "buckets"))
+			diag_add(diag, setting->path, setting->line, "buckets: %s is a %s, not a histogram", name,
+				 metric_kinds[metric->kind]);
 		err = setting_table_set(&metric_settings, metric, setting, diag);
 		collector_list_attributes(collector, metric, &names);
 	}

@@ -122,7 +122,7 @@ static int take_resource(struct reading *reading, const struct assignment *setti
 static int take_setting(struct reading *reading, const struct assignment *setting)
 {
 	struct config_section *section = reading->section;
-	bool is_switch = !strcmp(setting->key, "enabled") && strcmp(section->kind, "metric");
+	bool is_switch = !strcmp(setting->key, "enabled");
 
 	/* Which other keys of an exporter may be repeated is known when its type is. */
 	if (setting->earlier_line &&

@@ -72,6 +72,21 @@ uint32_t bounds_explicit_n(const struct metric *metric)
 	return metric->layout.n_explicit ?: metric->layout.n_buckets;
 }
 
+void bounds_limit_explicit(struct metric *metric)
+{
+	struct histogram_layout *layout = &metric->layout;
+	uint32_t n = bounds_explicit_n(metric), limit = (uint32_t)metric->limit_explicit, merged;
+
+	if (!limit || n <= limit)
+		return;
+	if (!layout->n_explicit)
+		layout->step = 1;
+	merged = (n + limit - 1) / limit;
+	layout->n_explicit = (n + merged - 1) / merged;
+	layout->first += (merged - 1) * layout->step;
+	layout->step *= merged;
+}
+
 uint32_t bounds_explicit_last(const struct metric *metric, uint32_t i)
 {
 	const struct histogram_layout *layout = &metric->layout;

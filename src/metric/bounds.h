@@ -23,6 +23,8 @@ uint64_t bounds_upper_raw(const struct metric *metric, uint32_t i);
  * bucket: its lower bound, or if the buckets are exponential, as if it were as wide as the others.
  */
 double bounds_middle(const struct metric *metric, uint32_t i);
+/* Merges as many neighbouring buckets of an explicit histogram as limit_explicit asks for. */
+void bounds_limit_explicit(struct metric *metric);
 /*
  * Buckets of the layout that an explicit histogram counts together: how many there are of them, the
  * last bucket of the layout in one, and what one counts. The last ends with the layout.

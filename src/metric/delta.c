@@ -145,7 +145,9 @@ static int add_growth(const struct visit *visit, uint32_t m, uint64_t grown, boo
 
 	*ret_grown = grown ||
 		     (n_buckets && memcmp(now + 1, before + 1, n_buckets * sizeof(*now)) != 0);
-	if (of->metric->is_held || (!*ret_grown && !is_level && !(of->has_zero && visit->key)) ||
+	if (of->metric->is_disabled || of->metric->is_held)
+		return 0;
+	if ((!*ret_grown && !is_level && !(of->has_zero && visit->key)) ||
 	    (is_level && !visit->key && !now[0]))
 		return 0;
 	for (uint32_t i = 0; i < n_buckets; i++)
@@ -179,6 +181,8 @@ int delta_adopt(const struct delta *delta, struct rows *rows, uint32_t row, uint
 				     .series = rows_series(rows, row), .previous_ns = previous_ns };
 	int r;
 
+	if (delta->metrics[m].metric->is_disabled)
+		return 0;
 	if (!series) {
 		r = keep_series(&visit, m);
 		return r > 0 ? 0 : r;

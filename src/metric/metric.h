@@ -100,7 +100,9 @@ struct metric {
 	/* a gauge whose series add up: OTLP's updowncounter; to all others it is a gauge */
 	bool is_updown;
 	struct histogram_layout layout; /* of a sum or gauge: no buckets */
+	bool is_disabled; /* what is counted makes no series */
 	struct setting_list dropped; /* attributes that are left out before a series is made */
+	uint64_t limit_explicit; /* the most buckets of an explicit histogram; 0: any number */
 
 	/* The series, kept by series.c; read by encoders through metric_for_each_series(). */
 	struct series **series;

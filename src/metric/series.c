@@ -19,6 +19,8 @@ const char *const metric_kinds[] = { [METRIC_SUM] = "sum", [METRIC_GAUGE] = "gau
 
 static const struct setting_row rows[] = {
 	SETTING(struct metric, dropped, "drop_attributes", SETTING_WORDS, NULL),
+	SETTING(struct metric, limit_explicit, "buckets", SETTING_U64, NULL, .minimum = 2,
+		.maximum = HISTOGRAM_BUCKETS_MAX),
 };
 const struct setting_table metric_settings = SETTING_TABLE(rows, struct metric);
 

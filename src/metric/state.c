@@ -232,7 +232,7 @@ static int restore_metric(struct metric *const *metrics, size_t n, struct stored
 
 	for (size_t i = 0; i < n; i++)
 		if (identity_of(metrics[i]) == identity &&
-		    metrics[i]->layout.n_buckets == n_buckets)
+		    metrics[i]->layout.n_buckets == n_buckets && !metrics[i]->is_disabled)
 			metric = metrics[i];
 	while (!err && (step = (uint32_t)stored_number(in)))
 		err = restore_series(metric, (uint32_t)n_buckets, at += step, in, restored);

@@ -199,6 +199,12 @@ for name in ["session-%d.scope" % i for i in range(5)] + ["secret.service", "oth
             self.assertGreater(seen.expected['getsid_ESRCH'], 0)
             self.assertEqual(points.total(), seen.expected['getsid'] + seen.expected['getsid_ESRCH'])
 
+    def test_a_metric_that_is_disabled_is_left_out(self):
+        for enabled in ('yes', 'no'):
+            with Cgroup('disabled') as cgroup:
+                seen = once(['syscalls'], [harness.workload('syscall'), cgroup.procs], {'metric bpfpush.syscalls': {'enabled': enabled}})
+                self.assertEqual(bool(seen.of(cgroup).select('bpfpush.syscalls')), enabled == 'yes')
+
     def test_brief_processes_are_summed_in_their_unit(self):
         """
         200 of them, of which the last five make ten cgroups each and the others one. One that goes on is not brief, and

@@ -152,6 +152,35 @@ class ReloadTest(Service):
             self.manager.wait_for('STATUS=.*; slow: delivered [0-9]+ s ago; .*')
             self.stop()
 
+    def test_a_stop_during_a_reload_stops_it(self):
+        with Receiver() as receiver:
+            self.configure('points', 'shutdown_timeout = 5m\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'
+                           % receiver.server_address[1])
+            self.start()
+            self.hang_up()
+            self.manager.wait_for('RELOADING=1')
+            self.process.send_signal(signal.SIGTERM)
+            self.manager.wait_for('STOPPING=1')
+            receiver.may_answer.set()
+            self.assertEqual(self.process.wait(PATIENCE_S), 0, self.messages())
+            self.assertEqual(self.messages().count('started: '), 1)
+
+    def test_a_metric_that_is_disabled_ends(self):
+        """Its series do not go on, although the state of the process before has them."""
+        faults = 'process.paging.faults'
+        first = self.configure('first')
+        self.start()
+        self.wait_for_points(first)
+        second = self.configure('second', '[metric %s]\nenabled = no\n' % faults)
+        self.hang_up()
+        self.wait_for_start(2)
+        for _ in range(2):
+            self.wait_for_points(second)
+        self.stop()
+        names = [{json.loads(line)['name'] for line in open(path, encoding='utf-8')} for path in (first, second)]
+        self.assertEqual([faults in each for each in names], [True, False])
+        self.assertIn('otel.sdk.exporter.metric_data_point.exported', names[1])
+
     def test_a_file_that_becomes_wrong_while_the_last_points_are_sent(self):
         with Receiver() as receiver:
             more = ('shutdown_timeout = 5m\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NAME.conf of probe/ is a configuration with probes that are wrong: `bpfpush check` must say all that NAME.expect
-holds, and exit with 78. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read."""
+"""NAME.conf of probe/ is a configuration whose probes, or settings of metrics, are wrong: `bpfpush check` must say all that
+NAME.expect holds, and exit with 78. GOLDEN_UPDATE=1 writes NAME.expect anew, for a person to read."""
 
 import os
 import platform

@@ -157,6 +157,37 @@ static void without_a_range_each_bucket_is_explicit(void **state)
 	}
 }
 
+static void so_many_neighbours_are_merged_that_no_more_buckets_are_left(void **state)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint64_t limit = 2; limit <= 50; limit++) {
+			struct metric before = i == 2 ? lengths : values, metric;
+			uint64_t bucket[48], sum = 0, sum_before = 0;
+			uint32_t n, at = 0;
+
+			if (i == 1) {
+				before.layout.n_explicit = 20;
+				before.layout.first = 1;
+				before.layout.step = 2;
+			}
+			metric = before;
+			metric.limit_explicit = limit;
+			bounds_limit_explicit(&metric);
+			n = bounds_explicit_n(&metric);
+			assert_true(n <= limit && (n == bounds_explicit_n(&before) || 2 * n > limit));
+			for (uint32_t j = 0; j < 48; j++)
+				bucket[j] = UINT64_C(1) << j;
+			/* Each bound is one of those before, so each bucket is a sum of whole ones. */
+			for (uint32_t j = 0; j < n; j++) {
+				sum += bounds_explicit_count(&metric, bucket, j);
+				while (sum_before < sum)
+					sum_before += bounds_explicit_count(&before, bucket, at++);
+				assert_int_equal(sum_before, sum);
+			}
+			assert_int_equal(at, bounds_explicit_n(&before));
+		}
+}
+
 static void a_sum_has_to_be_between_the_bounds_of_its_values(void **state)
 {
 	uint64_t bucket[4] = { 5, 20, 10 }; /* 0, 1 to 49, 50 to 1099 */
@@ -194,6 +225,7 @@ int main(void)
 		cmocka_unit_test(the_middle_is_as_far_from_both_bounds),
 		cmocka_unit_test(an_explicit_histogram_counts_neighbours_together),
 		cmocka_unit_test(without_a_range_each_bucket_is_explicit),
+		cmocka_unit_test(so_many_neighbours_are_merged_that_no_more_buckets_are_left),
 		cmocka_unit_test(a_sum_has_to_be_between_the_bounds_of_its_values),
 	};
 

@@ -103,6 +103,28 @@ static void what_never_grew_has_no_series(void **state)
 	teardown(&f);
 }
 
+static void a_metric_that_is_disabled_has_no_series(void **state)
+{
+	for (enum metric_kind kind = METRIC_SUM; kind <= METRIC_HISTOGRAM; kind++) {
+		struct fixture f;
+
+		setup(&f, kind, 64);
+		f.metric.is_disabled = true;
+		begin(&f);
+		*touch(&f, 1) += 5;
+		end(&f, 1);
+		assert_int_equal(f.metric.n_series, 0);
+		/* What was counted meanwhile is not made up for. */
+		f.metric.is_disabled = false;
+		begin(&f);
+		*touch(&f, 1) += 7;
+		end(&f, 2);
+		assert_int_equal(f.metric.n_series, 1);
+		assert_int_equal(f.metric.series[0]->total.sum, kind == METRIC_GAUGE ? 7 : 2);
+		teardown(&f);
+	}
+}
+
 static void the_overflow_row_is_told_apart(void **state)
 {
 	struct fixture f;
@@ -533,6 +555,7 @@ int main(void)
 		cmocka_unit_test(a_reset_keeps_the_total_and_a_vanished_key_ends),
 		cmocka_unit_test(rows_of_one_name_add_up_and_one_that_goes_takes_nothing),
 		cmocka_unit_test(what_never_grew_has_no_series),
+		cmocka_unit_test(a_metric_that_is_disabled_has_no_series),
 		cmocka_unit_test(the_overflow_row_is_told_apart),
 		cmocka_unit_test(gauges_show_levels_and_tallies),
 		cmocka_unit_test(a_tally_may_be_below_zero),
