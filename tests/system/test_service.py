@@ -82,7 +82,7 @@ class TestService(unittest.TestCase):
 
     def test_the_installed_files_are_where_systemd_looks(self):
         result = self.boot("systemctl cat bpfpush >/result/unit; systemd-analyze verify --man=no bpfpush.service >/result/verify 2>&1; "
-                           "systemd-analyze security --offline=true --threshold=14 --no-pager bpfpush.service >/result/exposure || exit 1; "
+                           "systemd-analyze security --offline=true --threshold=15 --no-pager bpfpush.service >/result/exposure || exit 1; "
                            "journalctl --list-catalog >/result/catalog; bpfpush --version")
         self.assertIn("Type=notify", result.file("unit"))
         self.assertEqual(result.file("verify"), "")
@@ -109,6 +109,24 @@ entries
             for entry in self.find(entries, name):
                 self.assertEqual((entry["PRIORITY"], entry["_SYSTEMD_UNIT"], entry["_TRANSPORT"]),
                                  ("6", "bpfpush.service", "journal"))
+
+    def test_a_reload_takes_the_new_name_of_the_host(self):
+        self.boot("""
+perl -MIO::Socket::INET -e '$| = 1; $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:2003") or die; while ($c = $s->accept) { print while <$c> }' >/tmp/lines &
+configure <<'X'
+[agent]
+interval = 1s
+[exporter paths]
+type = graphite
+endpoint = 127.0.0.1:2003
+X
+hostname first-name
+systemctl start bpfpush || exit 1
+until_true 'grep -q "^first-name[.]" /tmp/lines'
+hostname second-name
+systemctl reload bpfpush || exit 1
+until_true 'grep -q "^second-name[.]" /tmp/lines'
+""")
 
     def test_an_endpoint_that_fails_is_one_warning_with_fields(self):
         result = self.boot(NOBODY + f"""
