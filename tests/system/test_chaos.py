@@ -24,7 +24,6 @@ from chaos_receiver import CHANNELS, FATES, KINDS
 from container import Unavailable
 from counting import BUILD, CALL, METRIC, UNIT, WORKLOADS, Work
 from machine import PATIENCE_S, Machine
-from night import IS_NIGHT
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "peers"))
@@ -36,8 +35,8 @@ EXPORTER, FATE = "otel.component.name", "error.type"
 # What becomes of what was pushed, in the status.
 STATUS = ("delivered", "rejected", "queue_full", "too_large", "not_sent", "connection_refused", "unsupported", "in_doubt", "waiting")
 
-# Of faults, which come at random, one in about two seconds. For each change, most kinds come; by night, each one often.
-SECONDS = 140 if IS_NIGHT else 60
+# Of faults, which come at random, one in about two seconds.
+SECONDS = 120
 NAME, ADDRESSES = "receiver.test", ("127.88.0.1", "127.88.0.2")
 HOURS = 5
 # It has 27 MiB after a start, most of it pages of files. What may come to that are three queues of eight requests, which are

@@ -745,12 +745,15 @@ def a_small_spool_merges_and_loses_nothing():
 
 
 def without_a_place_for_a_spool_the_queue_is_in_memory():
-    cases = (("/dev/null", None, "Not a directory"), (None, 4096, "(File too large|No space left on device)"))
-    for path, file_bytes, reason in cases:
+    read_only = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"']
+    cases = (("/dev/null", None, [], "Not a directory"), (None, 4096, [], "(File too large|No space left on device)"),
+             (None, None, read_only, "Read-only file system"))
+    for path, file_bytes, prefix, reason in cases:
         with tempfile.TemporaryDirectory() as directory:
             server = scripted.Server([answer(503, Retry_After="1"), answer(200)])
             counts, text = push(f"http://127.0.0.1:{server.port}", *SPOOL, "--series=100", "queue_requests=3",
-                                environment={"STATE_DIRECTORY": path or directory}, file_bytes=file_bytes)
+                                environment={"STATE_DIRECTORY": path or directory}, file_bytes=file_bytes,
+                                prefix=prefix and [*prefix, directory])
             expect("what arrived", sum(values(server, 1)), 55)
             said = re.findall(f"the spool .* cannot be used now: {reason}; what waits stays in memory", text)
             expect("complaints", len(said), lambda n: 1 <= n <= 10)
