@@ -119,6 +119,8 @@ double bounds_quantile(const struct metric *metric, const struct numbers *number
 {
 	double rank = fraction * (double)numbers->count, below = 0;
 
+	if (numbers->count == 1 && !metric->layout.has_no_sum)
+		return (double)numbers->sum / (double)metric->divisor;
 	for (uint32_t i = 0; i < metric->layout.n_buckets; i++) {
 		double here = (double)numbers->bucket[i], low, high;
 

@@ -43,6 +43,6 @@ bool bounds_fit(const struct metric *metric, const struct numbers *numbers, doub
 		double *ret_most);
 /*
  * The value below which that fraction (0 to 1) of all values lies, estimated from the counts: exact
- * at the bounds of buckets, evenly spread between them. 0 without values.
+ * at the bounds of buckets, evenly spread between them. 0 without values; a single one is known.
  */
 double bounds_quantile(const struct metric *metric, const struct numbers *numbers, double fraction);

@@ -132,6 +132,8 @@ def text_of(name, value):
 
 
 def quantile(total, fraction):
+    if total["count"] == 1 and "sum" in total:
+        return total["sum"]
     bounds, counts, rank, below = total["bounds"], total["counts"], fraction * total["count"], 0
     is_exponential = bounds[0] == 0 and len(bounds) > 2
     for i, here in enumerate(counts):

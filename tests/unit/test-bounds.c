@@ -53,22 +53,26 @@ static void quantiles_are_exact_at_limits_and_even_between_them(void **state)
 
 static void quantiles_at_the_edges(void **state)
 {
-	uint64_t bucket[48] = { [0] = 1 };
-	struct numbers numbers = { .count = 1, .bucket = bucket };
+	uint64_t bucket[48] = { [0] = 2 };
+	struct numbers numbers = { .count = 2, .bucket = bucket };
 
 	assert_true(bounds_quantile(&values, &numbers, 0.5) == 0);
 	bucket[0] = 0;
-	bucket[1] = 1;
+	bucket[1] = 2;
 	assert_true(bounds_quantile(&values, &numbers, 1) == 1);
 	assert_true(bounds_quantile(&values, &numbers, 0) == 0.5);
 	bucket[1] = 0;
-	bucket[47] = 1;
+	bucket[47] = 2;
 	assert_true(bounds_quantile(&values, &numbers, 0.5) == 0x1p45);
 	bucket[47] = 0;
 	numbers.count = 0;
 	assert_true(bounds_quantile(&values, &numbers, 0.5) == 0);
-	numbers.count = bucket[1] = 1; /* of a coarser scale: (1, 4] */
+	numbers.count = bucket[1] = 2; /* of a coarser scale: (1, 4] */
 	assert_true(bounds_quantile(&(struct metric){ .layout = { -1, 0, 9 } }, &numbers, 0) == 1);
+	numbers.count = bucket[1] = 1; /* the value itself, if its sum is known */
+	numbers.sum = 1234;
+	assert_true(bounds_quantile(&waits, &numbers, 0.99) == 1.234);
+	assert_true(bounds_quantile(&(struct metric){ .layout = { -1, 0, 9, .has_no_sum = true } }, &numbers, 0) == 1);
 }
 
 static void explicit_bounds_are_raw_and_inclusive(void **state)
