@@ -6,47 +6,25 @@ Both are started and pushed to as the page says, by one agent whose json exporte
 compared value by value. The queries of the page are then compared with what its formulas make of the same lines.
 """
 
-import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 from contextlib import ExitStack
 
 from agent import Agent, Follower, HOST, Unavailable as NoAgent, cgroup2_mount, config_of, require_agent
-from expected import OWNERS, explicit, read_lines
-from patience import PATIENCE_S
+from expected import explicit, read_lines
 from promql import Prometheus, VictoriaMetricsOtlp, blocks, page, quantile_bucket, refuses_otlp, without_resets
 from receiver import Unavailable, each
+from samples import Lines, assert_same, owner
 from workload import SYSTEM_CALLS
+from works import Works
 
-HERE = os.path.dirname(os.path.realpath(__file__))
 os.environ["OTEL_LOG_LEVEL"] = "warn"  # of the agent: its log holds nothing else
 RANGE_MS = 60_000  # of the page's queries
 ROUNDS = 3
-UNITS = {"s": "_seconds", "By": "_bytes"}
 RUN_QUEUE = "bpfpush.scheduler.run_queue.duration"
-
-
-def label(name):
-    return re.sub(r"\W", "_", name)
-
-
-def series_name(line):
-    """What the page's section "Names" makes of it."""
-    return label(line["name"]) + UNITS.get(line["unit"], "") + ("_total" if line["kind"] == "sum" else "")
-
-
-def owner(attributes):
-    return next((attributes[name] for name in OWNERS if name in attributes), "")
-
-
-def zero_of(number):
-    if isinstance(number, dict):
-        return {**number, "count": 0, "sum": 0, "counts": [0] * len(number["counts"])}
-    return 0
 
 
 def as_explicit(number):
@@ -55,51 +33,13 @@ def as_explicit(number):
     return {**number, "bounds": bounds, "counts": counts}
 
 
-class Lines:
-    """The json exporter's lines as series: {(name, attributes): [(ms, number)...]}, a histogram's number being its dict. As the
-    page says, what begins with more than 0 has a sample of 0 at its start."""
-
-    def __init__(self, path):
-        self.series, self.kinds, self.names = {}, {}, {}
-        starts = {}
-        for line in read_lines(path):
-            key = line["name"], tuple(sorted(line["attributes"].items()))
-            self.kinds[key], self.names[key] = line["kind"], series_name(line)
-            number = line["value"] if line["kind"] == "gauge" else line["total"]
-            samples = self.series.setdefault(key, [])
-            if line["kind"] != "gauge" and number != zero_of(number) and starts.get(key) != line["start_time_ns"]:
-                samples.append((line["start_time_ns"] // 10**6, zero_of(number)))
-            starts[key] = line.get("start_time_ns")
-            samples.append((line["time_ns"] // 10**6, number))
-        self.end_ms = max(samples[-1][0] for samples in self.series.values())
-
-    def of(self, name):
-        """(attributes, samples) of each series of a metric."""
-        return [(dict(attributes), samples) for (metric, attributes), samples in self.series.items() if metric == name]
-
-    def buckets(self, samples, upper):
-        """The samples of one bucket, not cumulated."""
-        return [(ms, number["counts"][upper]) for ms, number in samples]
-
-
-def counters_of(samples):
-    """{suffix: samples} of a histogram's count and sum."""
-    return {"_count": [(ms, number["count"]) for ms, number in samples], "_sum": [(ms, number["sum"]) for ms, number in samples]}
-
-
-def is_same(have, want):
-    """VictoriaMetrics keeps numbers as decimals, so the last digit of a fraction may differ."""
-    return have == want or (isinstance(have, float) and isinstance(want, float) and not want.is_integer() and
-                            math.isclose(have, want, rel_tol=1e-12))
-
-
-class TestPage(unittest.TestCase):
+class TestPage(Works, unittest.TestCase):
     """One run of everything, looked at from several sides."""
 
     @classmethod
     def setUpClass(cls):
         cls.top = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-peers."))
-        cls.busy, cls.brief = cls.make_cgroup("busy"), cls.make_cgroup("brief")
+        cls.busy, cls.brief = cls.make_cgroup("prometheus-busy"), cls.make_cgroup("prometheus-brief")
         cls.prometheus = cls.enterClassContext(Prometheus())
         cls.victoria = cls.enterClassContext(VictoriaMetricsOtlp())
         cls.plain = cls.enterClassContext(VictoriaMetricsOtlp(flags=[]))
@@ -113,12 +53,14 @@ class TestPage(unittest.TestCase):
         }
         cls.follower = Follower(cls.path)
         with Agent(config_of("1s", cls.path, exporters)) as agent:
-            cls.run_brief(3)
+            for _ in range(3):
+                cls.work_anew(cls.brief)
             os.rmdir(cgroup2_mount() + cls.brief)
             cls.gap_ms = Follower(cls.path).wait_end(cls.brief) // 10**6
             os.mkdir(cgroup2_mount() + cls.brief)
             cls.wait_collection()
-            cls.run_brief(2)
+            for _ in range(2):
+                cls.work_anew(cls.brief)
             for _ in range(ROUNDS):
                 cls.work(cls.busy)
                 cls.wait_collection()
@@ -127,72 +69,12 @@ class TestPage(unittest.TestCase):
         cls.lines = Lines(cls.path)
         each([cls.victoria, cls.plain], lambda receiver: receiver.settle())
 
-    @classmethod
-    def make_cgroup(cls, name):
-        """Its path as the attribute has it."""
-        path = f"/bpfpush-prometheus-{name}-{os.getpid()}"
-        os.mkdir(cgroup2_mount() + path)
-        cls.addClassCleanup(os.rmdir, cgroup2_mount() + path)
-        return path
-
-    @classmethod
-    def work(cls, cgroup, prepare=lambda: None):
-        """prepare() comes right before the work."""
-        command = [sys.executable, os.path.join(HERE, "workload.py"), cgroup2_mount() + cgroup, os.path.join(cls.top, "file"), "wait"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            prepare()
-            process.stdin.close()
-            if process.wait(PATIENCE_S):
-                raise AssertionError(f"the workload ended with status {process.returncode}")
-
-    @classmethod
-    def run_brief(cls, n):
-        """A unit that a timer starts: each time it has a new cgroup of the same name, so soon that its series go on."""
-        def renew():
-            os.rmdir(cgroup2_mount() + cls.brief)
-            os.mkdir(cgroup2_mount() + cls.brief)
-        for _ in range(n):
-            cls.work(cls.brief, renew)
-            cls.wait_collection()
-
-    @classmethod
-    def wait_collection(cls):
-        """Until a collection that began after this call has been written."""
-        cls.follower.wait_collections(3)
-
     # What arrives.
 
-    def stored(self, receiver, line_labels):
-        """{(name, labels that are not the resource's): last value} in the receiver."""
-        found = {}
-        for labels, value in receiver.query('{__name__=~"bpfpush.*|process.*|system.*|otel.*"}', self.lines.end_ms):
-            name = labels.pop("__name__")
-            found[name, tuple(sorted((key, text) for key, text in labels.items() if key in line_labels))] = value
-        return found
-
-    def expected_samples(self):
-        """{(name, labels): last number} by the page's table."""
-        return {(self.lines.names[key], tuple(sorted((label(name), self.text(value)) for name, value in key[1]))): samples[-1][1]
-                for key, samples in self.lines.series.items() if samples[-1][0] == self.lines.end_ms}
-
-    @staticmethod
-    def text(value):
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    def attribute_labels(self):
-        return {label(name) for _, attributes in self.lines.series for name, _ in attributes}
-
-    def assert_same(self, have, want):
-        self.assertGreater(len(want), 200)
-        differences = [f"{key}: arrived {have.get(key)}, expected {value}" for key, value in sorted(want.items())
-                       if not is_same(have.get(key), value)]
-        self.assertEqual(differences[:5], [], f"{len(differences)} of {len(want)}")
-
     def test_every_number_is_in_prometheus_under_its_name(self):
-        have = self.stored(self.prometheus, self.attribute_labels())
+        have = self.lines.stored(self.prometheus, self.lines.end_ms)
         want = {}
-        for (name, labels), number in self.expected_samples().items():
+        for (name, labels), number in self.lines.last().items():
             if isinstance(number, dict):
                 native = have.get((name, labels)) or {}
                 want[name, labels] = number["count"], float(number["sum"]), [count for count in number["counts"] if count]
@@ -200,18 +82,18 @@ class TestPage(unittest.TestCase):
                                       [int(bucket[3]) for bucket in native.get("buckets", [])])
             else:
                 want[name, labels] = float(number)
-        self.assert_same(have, want)
+        assert_same(self, have, want)
 
     def test_every_number_is_in_victoriametrics_under_its_name(self):
-        have = self.stored(self.victoria, self.attribute_labels() | {"le"})
+        have = self.lines.stored(self.victoria, self.lines.end_ms, {"le"})
         want = {}
-        for (name, labels), number in self.expected_samples().items():
+        for (name, labels), number in self.lines.last().items():
             if not isinstance(number, dict):
                 want[name, labels] = float(number)
                 continue
             want[name + "_count", labels], want[name + "_sum", labels] = float(number["count"]), float(number["sum"])
             want[name + "_bucket", tuple(sorted([*labels, ("le", "+Inf")]))] = float(number["count"])
-        self.assert_same(have, want)
+        assert_same(self, have, want)
 
     def test_the_names_in_its_table_are_those_that_arrive(self):
         rows = re.findall(r"^\| `([\w.]+)`.* \| `(\w+)` \|$", page(), re.MULTILINE)
