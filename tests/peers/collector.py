@@ -168,6 +168,8 @@ def points_of(export):
 
 
 class Collector:
+    environment = {}  # more than the test's own
+
     def __init__(self, channels=1):
         self.path = collector_path()
         self.directory = tempfile.mkdtemp(prefix="bpfpush-collector.")
@@ -192,6 +194,10 @@ class Collector:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def config_texts(self):
+        """Of one file, or of several, each of which adds to those before."""
+        return [self.config_text()]
+
     def config_text(self):
         self.otlp_ports, self.statsd_port = free_ports(len(self.outputs)), free_ports(1, socket.SOCK_DGRAM)[0]
         channels = range(len(self.outputs))
@@ -202,11 +208,13 @@ class Collector:
             pipelines="".join(PIPELINE.format(channel=i, receivers=f"otlp/{i}" + ("" if i else ", statsd")) for i in channels))
 
     def try_start(self):
-        config = os.path.join(self.directory, "config.yaml")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(self.config_text())
+        command = [self.path]
+        for i, text in enumerate(self.config_texts()):
+            command.append("--config=" + os.path.join(self.directory, f"config-{i}.yaml"))
+            with open(command[-1].partition("=")[2], "w", encoding="utf-8") as file:
+                file.write(text)
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([self.path, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.environment})
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and self.process.poll() is None:
             if "Everything is ready" in self.log_text():

@@ -17,6 +17,7 @@ import json_lines
 DESCRIPTORS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "bpf", "*.conf")
 USUAL_RANGES = {"s": "-18..0", "By": "4..22"}
 OWNERS = ("systemd.unit.name", "container.id", "process.linux.cgroup")
+ALL_BOUNDS = "otel.sdk.metric_reader.collection.duration"  # bpfpush's own (src/agent/self.c) is sent as it is
 TAGGED_KEEP = {"graphite": "", "dogstatsd": "/:", "influx": "/", "tagged": ":@+"}
 
 
@@ -109,6 +110,8 @@ def ranges():
 
 def explicit(name, unit, numbers, known=ranges()):
     """(upper bounds, counts) of an explicit histogram: the metric's range says which of all bounds there are."""
+    if name == ALL_BOUNDS:
+        return [*map(float, numbers["bounds"]), float("inf")], numbers["counts"]
     first, last, step = re.fullmatch(r"(-?\d+)\.\.(-?\d+)(?: step (\d+))?",
                                      known.get(name, USUAL_RANGES.get(unit, "0..18"))).groups()
     bounds = [2.0 ** power for power in range(int(first), int(last) + 1, int(step or 1))] + [float("inf")]

@@ -12,17 +12,17 @@ import urllib.request
 from patience import PATIENCE_S
 from receiver import Receiver
 
-PAGE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "docs", "prometheus.md")
+DOCS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "docs")
 
 
-def page():
-    with open(PAGE, encoding="utf-8") as file:
+def page(name="prometheus.md"):
+    with open(os.path.join(DOCS, name), encoding="utf-8") as file:
         return file.read()
 
 
-def blocks(language):
+def blocks(language, name="prometheus.md"):
     """The text of each block of the page that is fenced with that language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL)
 
 
 def flags_of(program):
@@ -81,6 +81,11 @@ class Promql(Receiver):
             with error:
                 raise ValueError(error.read().decode(errors="replace")) from error
 
+    def samples(self, text, time_ms):
+        """{labels: [(ms, value)...]} of a range selector."""
+        found = self.ask("query", query=text, time=time_ms / 1000)["data"]["result"]
+        return {tuple(sorted(item["metric"].items())): [(round(at * 1000), float(value)) for at, value in item["values"]] for item in found}
+
     def query(self, text, time_ms):
         """[(labels, value)]; a native histogram is the API's dict."""
         found = self.ask("query", query=text, time=time_ms / 1000)
@@ -92,19 +97,23 @@ class Promql(Receiver):
 
 
 class Prometheus(Promql):
+    """With the flags and the prometheus.yml of the page, or with others."""
+
     name = "prometheus"
     exporter = "prometheus"
     health = "/-/ready"
+    program = "prometheus"
 
-    def __init__(self, flags=None):
+    def __init__(self, flags=None, config=None):
         super().__init__()
         self.flags = flags_of("prometheus") if flags is None else flags
+        self.config = blocks("yaml")[0] if config is None else config
 
     def write_config(self):
-        self.write("prometheus.yml", blocks("yaml")[0])
+        self.write("prometheus.yml", self.config)
 
     def command(self):
-        return [os.path.join(self.home, "prometheus"), *self.flags, f"--web.listen-address={self.endpoint}",
+        return [os.path.join(self.home, self.program), *self.flags, f"--web.listen-address={self.endpoint}",
                 f"--storage.tsdb.path={self.path('data')}", "--log.level=info"]
 
     @staticmethod
@@ -120,6 +129,11 @@ class Prometheus(Promql):
         if grown > 0:
             ends[0] = min(ends[0], sampled_ms * first / grown)
         return grown * (sampled_ms + sum(ends)) / sampled_ms / range_ms * 1000
+
+
+class DebianPrometheus(Prometheus):
+    name = "prometheus-debian"
+    program = "usr/bin/prometheus"
 
 
 class VictoriaMetricsOtlp(Promql):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus and the like must have, from the lines of the json exporter of the same agent: names, labels, samples."""
 
+import itertools
 import math
 import re
 
-from expected import OWNERS, read_lines, text_of
+from expected import OWNERS, explicit, read_lines, text_of
 
 UNITS = {"s": "_seconds", "By": "_bytes"}
 
@@ -33,11 +34,11 @@ class Lines:
     pages say, what begins with more than 0 has a sample of 0 at its start."""
 
     def __init__(self, path):
-        self.series, self.kinds, self.names = {}, {}, {}
+        self.series, self.kinds, self.names, self.units = {}, {}, {}, {}
         starts = {}
         for line in read_lines(path):
             key = line["name"], tuple(sorted(line["attributes"].items()))
-            self.kinds[key], self.names[key] = line["kind"], series_name(line)
+            self.kinds[key], self.names[key], self.units[key] = line["kind"], series_name(line), line["unit"]
             number = line["value"] if line["kind"] == "gauge" else line["total"]
             samples = self.series.setdefault(key, [])
             if line["kind"] != "gauge" and number != zero_of(number) and starts.get(key) != line["start_time_ns"]:
@@ -50,10 +51,29 @@ class Lines:
         """(attributes, samples) of each series of a metric."""
         return [(dict(attributes), samples) for (metric, attributes), samples in self.series.items() if metric == name]
 
+    def lasting(self):
+        """(key, name, labels, last number) of each series that has not ended."""
+        for key, samples in self.series.items():
+            if samples[-1][0] == self.end_ms:
+                labels = tuple(sorted((label(name), text_of(value)) for name, value in key[1]))
+                yield key, self.names[key], labels, samples[-1][1]
+
     def last(self):
-        """{(name, labels): last number} of what has not ended."""
-        return {(self.names[key], tuple(sorted((label(name), text_of(value)) for name, value in key[1]))): samples[-1][1]
-                for key, samples in self.series.items() if samples[-1][0] == self.end_ms}
+        """{(name, labels): last number}"""
+        return {(name, labels): number for _, name, labels, number in self.lasting()}
+
+    def last_explicit(self):
+        """The same, with a histogram as its count, its sum and its buckets, which are cumulated; le is a number."""
+        found = {}
+        for key, name, labels, number in self.lasting():
+            if not isinstance(number, dict):
+                found[name, labels] = float(number)
+                continue
+            found[name + "_count", labels], found[name + "_sum", labels] = float(number["count"]), float(number["sum"])
+            bounds, counts = explicit(key[0], self.units[key], number)
+            for upper, count in zip(bounds, itertools.accumulate(counts)):
+                found[name + "_bucket", (*labels, ("le", upper))] = float(count)
+        return found
 
     def stored(self, receiver, time_ms, more=frozenset()):
         """{(name, labels that are attributes of a line, and more): value} in the receiver at that time."""
