@@ -104,7 +104,7 @@ struct exporter_ops {
 	/*
 	 * Tries the receiver with nothing to deliver, and is called again after each turn of the
 	 * loop until it returns something else than 0. 1: it works. -errno: it does not.
-	 * stats.problem has words for both. NULL: there is no receiver.
+	 * In both cases, stats.problem says why. NULL: it does not send.
 	 */
 	int (*probe)(struct exporter *exporter);
 	/* After push(); NULL: push() has written all. */

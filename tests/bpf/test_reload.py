@@ -152,6 +152,19 @@ class ReloadTest(Service):
             self.manager.wait_for('STATUS=.*; slow: delivered [0-9]+ s ago; .*')
             self.stop()
 
+    def test_what_an_exporter_that_is_gone_had_not_sent_is_said(self):
+        with Receiver() as receiver:
+            path = self.configure('points', 'shutdown_timeout = 1s\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'
+                                  % receiver.server_address[1])
+            self.start()
+            for _ in range(2):
+                self.wait_for_points(path)
+            self.configure('points')
+            self.hang_up()
+            self.wait_for_start(2)
+            self.assertRegex(self.messages(), r'exporter slow is not in the configuration any more: [1-9]\d* points that waited are lost\n')
+            self.stop()
+
     def test_a_stop_during_a_reload_stops_it(self):
         with Receiver() as receiver:
             self.configure('points', 'shutdown_timeout = 5m\n[exporter slow]\ntype = otlp\ntimeout = 5m\nendpoint = http://127.0.0.1:%d\n'

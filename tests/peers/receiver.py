@@ -134,7 +134,7 @@ class Receiver:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
                                             env={**os.environ, **self.environment()}, start_new_session=True)
         if self.protocol == "udp":
-            # Its buffer has room for some hundred datagrams, however many other processes this machine runs meanwhile.
+            # It must not wait for a CPU: its buffer has room for some hundred datagrams only.
             with contextlib.suppress(PermissionError):
                 os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
         deadline = time.monotonic() + PATIENCE_S

@@ -197,7 +197,7 @@ static void on_ended(void *user, int code)
 	deliver_answer(client, (CURLcode)code, was_fresh);
 }
 
-/* problem: why there are no new addresses; NULL: there are. Old ones are better than none. */
+/* problem: why the lookup failed, or NULL. After a failure, the old addresses are used, if any. */
 static void end_lookup(struct http_client *client, const char *problem)
 {
 	const struct http_answer answer = { .failure = HTTP_UNREACHED,

@@ -86,7 +86,7 @@ static const char *parse_host(const char *text, const char *default_port, struct
 	memcpy(endpoint->host, host, size);
 	if (has_brackets && (rest == end || (*rest && *rest != ':') || !is_ipv6(endpoint->host)))
 		return "write an IPv6 address as [ADDRESS] or [ADDRESS]:PORT";
-	/* There is no way to tell whether the last group of "::1:2003" is a port. */
+	/* The last group of "::1:2003" may be a port or a part of the address. */
 	if (!has_brackets && *rest && strchr(rest + 1, ':'))
 		return "write HOST:PORT, or [ADDRESS]:PORT for an IPv6 address";
 	if (!size)

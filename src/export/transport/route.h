@@ -16,8 +16,8 @@ struct sd_event;
 struct sd_event_source;
 
 /*
- * Called from the loop after a lookup. problem: why there is no answer, so that the addresses of
- * before stay; NULL: there is one. has_moved: the name does not have the current address any more.
+ * Called from the loop after a lookup. problem: why it failed, and the old addresses stay, or NULL.
+ * has_moved: the name does not have the current address any more.
  */
 typedef void route_fn(void *user, const char *problem, bool has_moved);
 
