@@ -574,10 +574,16 @@ def one_bad_point_is_lost_alone():
 
 
 def a_receiver_that_refuses_everything_is_not_asked_for_ever():
+    def push_ten(client):
+        for n in range(10):
+            # Down from 1000 to 1, and what is left of that batch; one for each of the other batches.
+            n_wanted = 11 + 10 + n
+            client.ask()
+            client.wait(lambda: len(server.refused) >= n_wanted)
+            client.settle()
+            expect("requests", len(server.refused), n_wanted)
     server = Judge(lambda points: 400)
-    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--batches=10", *FAST)
-    # Down from 1000 to 1 and one more; what is left of that batch; one for each of the other batches, in which all waits.
-    expect("requests", len(server.refused), lambda n: n <= 12 + 10 + 10)
+    counts, _ = push(f"http://127.0.0.1:{server.port}", "--series=1000", "--on-demand", *FAST, meanwhile=push_ten)
     expect("rejected", counts["rejected"], counts["pushed"])
     expect("failing", counts["is_failing"], 1)
 
