@@ -3,10 +3,12 @@
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
 import harness
+import patience
 from harness import Cgroup, once, workload
 from skips import BPF
 
@@ -47,6 +49,18 @@ class HardwareTest(unittest.TestCase):
     def test_events_belong_to_their_process(self):
         _, seen, expected = self.count({'hardware': {'per_process': 'yes'}})
         self.assertEqual(seen.by('process.pid', METRICS['cycles']), {expected['pid']: expected['minor']})
+
+    def test_check_knows_what_this_machine_cannot_count(self):
+        objects = '--collector-directory=' + os.path.join(os.path.dirname(harness.agent()), 'bpf')
+        for name in 'hardware', 'filesystem', 'pagecache':
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as config:
+                print(f'[agent]\ncollectors = {name}', file=config, flush=True)
+                check = subprocess.run([harness.agent(), 'check', '--config=' + config.name, objects],
+                                       check=True, capture_output=True, text=True, timeout=patience.PATIENCE_S)
+            counts = subprocess.run([harness.agent(), 'once', '--interval=100ms', '--count=1', objects, name],
+                                    check=False, capture_output=True, text=True, timeout=patience.PATIENCE_S)
+            lacks = re.search(r'collector (\S+) (cannot run|is partial)', counts.stderr)
+            self.assertEqual('not all of it will count here' in check.stdout, bool(lacks), check.stderr + counts.stderr)
 
 
 if __name__ == '__main__':

@@ -204,7 +204,7 @@ class CheckTest(Hooks):
         programs = {'call': 'target = libc:mallocate\n', 'function_return': 'target = /no/such/file:main\n',
                     'mark': 'target = %s:workload:noted\n' % workload('noted'), 'classic': 'target = sched/sched_swich\n',
                     'raw': 'target = sys_enter\n', 'btf': 'target = task_renam\n', 'fault': 'event = page-faults\n',
-                    'tick': 'event = cycles\n'}
+                    'tick': 'event = cpu-clock\n'}
         status, said = self.check(programs, 'no')
         self.assertEqual(status, 0)
         self.assertEqual(len(said), 4, said)

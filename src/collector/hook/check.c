@@ -6,6 +6,7 @@
  */
 #include "collector/hook/check.h"
 
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "collector/hook/target.h"
 #include "collector/kernel/kernel.h"
 #include "util/array.h"
+#include "util/cleanup.h"
 
 #define TRACEPOINTS " tp_btf raw_tp raw_tracepoint tp tracepoint "
 
@@ -246,6 +248,31 @@ static bool has_category(const char *section, struct buf *lack)
 	return !section_is(section, " tp tracepoint ") || find_event(target_of(section), lack) >= 0 || !lack->size;
 }
 
+/* A program of the kind that does nothing is loaded and let go. */
+static int try_tracing(enum bpf_attach_type type, const char *target, uint32_t kind)
+{
+	static const struct bpf_insn nothing[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K },
+						   { .code = BPF_JMP | BPF_EXIT } };
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = type,
+		    .attach_btf_id = (uint32_t)btf__find_by_name_kind(kernel, target, kind));
+	_cleanup_(closep) int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", nothing,
+						 ARRAY_SIZE(nothing), &options);
+
+	return fd < 0 ? fd : 0;
+}
+
+/* Some kernels refuse all programs at functions, and none at tracepoints. */
+static bool takes_functions(void)
+{
+	static int are_taken = -1; /* not known yet */
+
+	kernel = kernel ?: btf__load_vmlinux_btf();
+	if (are_taken < 0 && kernel)
+		are_taken = try_tracing(BPF_TRACE_FENTRY, "vfs_read", BTF_KIND_FUNC) != -EPERM ||
+			    try_tracing(BPF_TRACE_RAW_TP, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	return are_taken;
+}
+
 static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 {
 	const char *fault = refusal_lack(section, rights);
@@ -254,6 +281,10 @@ static bool is_here(const char *section, uint64_t rights, struct buf *lack)
 		fault = NO_KERNEL_PROBES;
 	else if (!fault && section_is(section, KERNEL_FUNCTIONS) && !kernel_traces_functions())
 		fault = NO_TRACED_FUNCTIONS;
+	else if (!fault && section_is(section, " fentry fexit ") && !takes_functions())
+		fault = NO_PROGRAMS_THERE;
+	else if (!fault && section_is(section, " perf_event ") && !perf_is_counted(target_of(section)))
+		fault = NO_EVENT_COUNTER;
 	if (fault) {
 		buf_append_text(lack, fault);
 		return false;
@@ -283,6 +314,7 @@ static bool is_hook_missing(const struct programs *programs, const struct progra
 void hooks_look(const struct collector *collector, uint64_t rights, struct diag *diag)
 {
 	const struct programs *programs = &collector->object->programs;
+	_cleanup_(buf_done) struct buf said = BUF_INIT;
 
 	array_for_each (program, programs->items, programs->n) {
 		const struct descriptor_program *described =
@@ -293,6 +325,10 @@ void hooks_look(const struct collector *collector, uint64_t rights, struct diag 
 		    (has_category(program->section, &lack) &&
 		     !is_hook_missing(programs, program, rights, &lack)))
 			continue;
+		if (!strcmp(buf_text(&lack), buf_text(&said)))
+			continue;
+		buf_reset(&said);
+		buf_append_text(&said, buf_text(&lack));
 		if (collector->is_probe)
 			diag_add(diag, collector->conf_path, described ? described->line : 0, "hook: %s",
 				 buf_text(&lack));

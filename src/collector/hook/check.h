@@ -17,9 +17,9 @@ void hook_check(const struct collector *collector, const struct program *program
  */
 void hook_check_sharing(const struct collector *collector, const struct collector *other);
 /*
- * After programs_choose(): adds each hook for which this machine has neither a place nor one for an
- * alternative. With a set of capabilities that is not all (UINT64_MAX), adds only the first hook,
- * which whoever has no more cannot attach.
+ * After programs_choose(): adds the hooks for which this machine has neither a place nor one for an
+ * alternative; of several that lack the same, the first. With a set of capabilities that is not all
+ * (UINT64_MAX), adds only the first hook, which whoever has no more cannot attach.
  */
 void hooks_look(const struct collector *collector, uint64_t rights, struct diag *diag);
 /* The memory of what it has looked at. */

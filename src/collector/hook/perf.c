@@ -172,6 +172,19 @@ const char *perf_complaint(const char *event, const char *frequency, const char 
 	return NULL;
 }
 
+bool perf_is_counted(const char *event)
+{
+	_cleanup_(closep) int fd = -1;
+	struct perf_event_attr attributes;
+
+	if (!perf_find(event, &attributes))
+		return false;
+	attributes.disabled = true;
+	attributes.exclude_kernel = attributes.exclude_hv = true;
+	fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP);
+}
+
 /* The kernel counts on while the event's CPU is there. */
 static bool is_alive(struct hook_link *item)
 {

@@ -27,6 +27,8 @@ bool perf_find(const char *name, struct perf_event_attr *attributes);
  * of a message. NULL: nothing.
  */
 const char *perf_complaint(const char *event, const char *frequency, const char *period);
+/* False: the machine cannot count the event. It is tried, which takes no rights. */
+bool perf_is_counted(const char *event);
 /*
  * On each CPU that is online. Again, it attaches to CPUs that have come online since. 0, or the
  * -errno of a CPU: -ENOENT where the machine cannot count the event.

@@ -57,6 +57,9 @@ bool kernel_traces_functions(void);
 #define HAS_KERNEL_PROBES "/sys/bus/event_source/devices/kprobe"
 #define NO_KERNEL_PROBES  "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a tracepoint"
 
+#define NO_EVENT_COUNTER  "this machine cannot count that; a virtual machine often has no PMU"
+#define NO_PROGRAMS_THERE "this kernel lets nobody attach to functions; use a tracepoint"
+
 /* strerror() that also knows the errors that the kernel has for itself. err: -errno. */
 const char *refusal_error(int err);
 
