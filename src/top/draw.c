@@ -135,6 +135,37 @@ static void append_title(const struct top *top, struct buf *out)
 		append_more(content->grids, out);
 }
 
+/* Broken between words, as far as there are some. */
+static void append_folded(struct buf *out, const char *text, unsigned int width)
+{
+	for (size_t n; *text; text += n + strspn(text + n, " ")) {
+		n = grid_fit(text, width) ?: strlen(text);
+		for (size_t i = n; text[n] && i; i--)
+			if (text[i] == ' ') {
+				n = i;
+				break;
+			}
+		buf_append(out, text, n);
+		buf_append_byte(out, '\n');
+	}
+}
+
+/* As many lines as it takes, but of a quarter of the screen. Returns the next line. */
+static unsigned int put_problems(unsigned int line, const char *problems)
+{
+	unsigned int end = line + screen_lines() / 4;
+	_cleanup_(buf_done) struct buf lines = BUF_INIT, text = BUF_INIT;
+	char *rest, *at;
+
+	append_folded(&lines, problems, screen_columns());
+	rest = (char *)buf_text(&lines);
+	while (line < end && (at = strsep(&rest, "\n")) && *at) {
+		buf_append_text(&text, at);
+		put_styled(line++, SGR_ALARM, &text);
+	}
+	return line;
+}
+
 /* Returns how many lines it took. */
 static unsigned int draw_top(const struct top *top)
 {
@@ -155,26 +186,10 @@ static unsigned int draw_top(const struct top *top)
 	buf_append_text(&problems, top->problems ?: "");
 	message = *top->note ? top->note : screen_message();
 	buf_printf(&problems, "%s%s", problems.size && *message ? "; " : "", message);
-	if (problems.size)
-		put_styled(line++, SGR_ALARM, &problems);
+	line = put_problems(line, buf_text(&problems));
 	append_title(top, &text);
 	put_styled(line++, SGR_TITLE, &text);
 	return line;
-}
-
-/* Broken between words, as far as there are some. */
-static void append_folded(struct buf *out, const char *text, unsigned int width)
-{
-	for (size_t n; *text; text += n + strspn(text + n, " ")) {
-		n = grid_fit(text, width) ?: strlen(text);
-		for (size_t i = n; text[n] && i; i--)
-			if (text[i] == ' ') {
-				n = i;
-				break;
-			}
-		buf_append(out, text, n);
-		buf_append_byte(out, '\n');
-	}
 }
 
 static void append_histogram(const struct top *top, const struct series *series, struct buf *out)

@@ -120,6 +120,19 @@ class SizesTest(unittest.TestCase):
             screen.resize(300, 43)
             self.assertNotIn('more column', screen.wait_for('retrans/s'))
 
+    def test_a_long_problem_is_read_in_full(self):
+        built = os.path.join(os.path.dirname(harness.agent()), 'bpf')
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as place:
+            for name in 'cgroup.bpf.o', 'hardware.bpf.o', 'cgroup.conf', 'hardware.conf':
+                shutil.copy(os.path.join(built, name), place)
+            with open(os.path.join(place, 'hardware.conf'), encoding='utf-8') as file:
+                text = re.sub(r'(?m)^event = .*\nperiod = .*', 'event = type=99,config=1,period=1000', file.read())
+            with open(os.path.join(place, 'hardware.conf'), 'w', encoding='utf-8') as file:
+                file.write(text)
+            with Screen(80, 24, '--interval=1s', '--collector-directory=' + place, 'cgroup', 'hardware') as screen:
+                text = screen.wait_for('cannot run', 'often has no PMU')
+                self.assertNotIn('cannot run', text.split('\n')[0])
+
 
 class KeysTest(unittest.TestCase):
     @staticmethod
