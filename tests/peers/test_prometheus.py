@@ -8,8 +8,13 @@ compared value by value. The queries of the page are then compared with what its
 
 import os
 import re
+import select
+import socket
+import socketserver
 import sys
 import tempfile
+import threading
+import time
 import unittest
 from contextlib import ExitStack
 
@@ -24,6 +29,7 @@ from works import Works
 os.environ["OTEL_LOG_LEVEL"] = "warn"  # of the agent: its log holds nothing else
 RANGE_MS = 60_000  # of the page's queries
 ROUNDS = 3
+REFUSALS = "(?i)out.of.order|duplicate|too.old"
 RUN_QUEUE = "bpfpush.scheduler.run_queue.duration"
 
 
@@ -31,6 +37,20 @@ def as_explicit(number):
     """Of the time in the run queue."""
     (*bounds, _), counts = explicit(RUN_QUEUE, "s", number)
     return {**number, "bounds": bounds, "counts": counts}
+
+
+def assert_stored(test, lines, prometheus):
+    """It has the last number of each series, histograms as native ones."""
+    have, want = lines.stored(prometheus, lines.end_ms), {}
+    for (name, labels), number in lines.last().items():
+        if isinstance(number, dict):
+            native = have.get((name, labels)) or {}
+            want[name, labels] = number["count"], float(number["sum"]), [count for count in number["counts"] if count]
+            have[name, labels] = (int(native.get("count", -1)), float(native.get("sum", -1)),
+                                  [int(bucket[3]) for bucket in native.get("buckets", [])])
+        else:
+            want[name, labels] = float(number)
+    assert_same(test, have, want)
 
 
 class TestPage(Works, unittest.TestCase):
@@ -72,17 +92,7 @@ class TestPage(Works, unittest.TestCase):
     # What arrives.
 
     def test_every_number_is_in_prometheus_under_its_name(self):
-        have = self.lines.stored(self.prometheus, self.lines.end_ms)
-        want = {}
-        for (name, labels), number in self.lines.last().items():
-            if isinstance(number, dict):
-                native = have.get((name, labels)) or {}
-                want[name, labels] = number["count"], float(number["sum"]), [count for count in number["counts"] if count]
-                have[name, labels] = (int(native.get("count", -1)), float(native.get("sum", -1)),
-                                      [int(bucket[3]) for bucket in native.get("buckets", [])])
-            else:
-                want[name, labels] = float(number)
-        assert_same(self, have, want)
+        assert_stored(self, self.lines, self.prometheus)
 
     def test_every_number_is_in_victoriametrics_under_its_name(self):
         have = self.lines.stored(self.victoria, self.lines.end_ms, {"le"})
@@ -158,7 +168,7 @@ class TestPage(Works, unittest.TestCase):
             self.assertIn("bpfpush_syscalls_total", names)
 
     def test_every_point_was_taken(self):
-        self.assertNotRegex(self.prometheus.log_text(), "(?i)out.of.order|duplicate|too.old")
+        self.assertNotRegex(self.prometheus.log_text(), REFUSALS)
         pushed = [line for line in read_lines(self.path) if line["name"] == "otel.sdk.exporter.metric_data_point.exported" and
                   line["attributes"]["otel.component.name"] in ("prometheus", "victoriametrics") and line["total"]]
         self.assertEqual({line["attributes"].get("error.type") for line in pushed}, {None})
@@ -263,6 +273,58 @@ class TestPage(Works, unittest.TestCase):
         self.assertEqual(self.status, 0, self.log)
         complaints = re.findall(r"(?m)^exporter ([\w-]+): .*", self.log)
         self.assertEqual(set(complaints), {"delta-prometheus"}, self.log)
+
+
+class Way(socketserver.ThreadingTCPServer):
+    """To a receiver: closed at first, and slow once it is open."""
+
+    daemon_threads = allow_reuse_address = True
+
+    def __init__(self, receiver):
+        self.receiver, self.is_open = receiver, False
+        super().__init__(("127.0.0.1", 0), None)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *error):
+        self.shutdown()
+        super().__exit__(*error)
+
+    def finish_request(self, request, client_address):
+        if not self.is_open:
+            return
+        with socket.create_connection((self.receiver.host, self.receiver.port)) as onward:
+            others = {request: onward, onward: request}
+            while True:
+                for ready in select.select(list(others), [], [])[0]:
+                    data = ready.recv(2048)
+                    if not data:
+                        return
+                    time.sleep(0.02)
+                    others[ready].sendall(data)
+
+
+class TestStop(unittest.TestCase):
+    """After an outage, on a slow way: only the newest totals wait, or each window does."""
+
+    def test_the_last_totals_arrive_and_none_is_refused(self):
+        with ExitStack() as stack:
+            path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="bpfpush-peers.")), "lines.json")
+            ways = {f"backlog-{backlog}": stack.enter_context(Way(stack.enter_context(Prometheus()))) for backlog in ("0", "100s")}
+            exporters = {name: way.receiver.exporter_keys(max_request_size="8KiB", backlog=name.rpartition("-")[2],
+                                                          endpoint=f"http://127.0.0.1:{way.server_address[1]}/api/v1/otlp")
+                         for name, way in ways.items()}
+            with Agent(config_of("1s\nshutdown_timeout = 5m", path, exporters)) as agent:
+                Follower(path).wait_collections(40)
+                for way in ways.values():
+                    way.is_open = True
+                self.assertEqual(agent.stop(), 0)
+                log = agent.log_text()
+            lines = Lines(path)
+            for name, way in ways.items():
+                with self.subTest(name):
+                    self.assertIn(f"exporter {name}", log)
+                    self.assertNotRegex(way.receiver.log_text(), REFUSALS)
+                    assert_stored(self, lines, way.receiver)
 
 
 def lacking():
