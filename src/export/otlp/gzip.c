@@ -8,7 +8,8 @@
 /*
  * Bodies have long repeats some KiB apart. The full window finds them: a body is a seventh smaller
  * than with 8 KiB, and takes a quarter less time. Little more memory would help: this needs 192
- * KiB, for a moment.
+ * KiB, for a moment. Of one body of 57 KB, level 1 leaves 15.4 %, level 2 14.6 % in the same time,
+ * and level 6 12.1 % in five times the time.
  */
 #define GZIP_WINDOW (15 + 16) /* 16 stands for the gzip format */
 #define GZIP_MEMORY 7
