@@ -261,10 +261,13 @@ static int try_tracing(enum bpf_attach_type type, const char *target, uint32_t k
 	return fd < 0 ? fd : 0;
 }
 
-/* Some kernels refuse all programs at functions, and none at tracepoints. */
+/*
+ * Some kernels refuse all programs at functions, and none at tracepoints. True where that cannot be
+ * tried: without rights, or without the kernel's types.
+ */
 static bool takes_functions(void)
 {
-	static int are_taken = -1; /* not known yet */
+	static int are_taken = -1; /* not tried yet */
 
 	kernel = kernel ?: btf__load_vmlinux_btf();
 	if (are_taken < 0 && kernel)
