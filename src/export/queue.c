@@ -76,6 +76,7 @@ static size_t end_item(struct queue *queue, struct queue_item *item, enum points
 		queue->waiting = TAILQ_NEXT(item, link);
 	TAILQ_REMOVE(&queue->items, item, link);
 	queue->n_items--;
+	queue->n_most = queue->n_items ? queue->n_most : 0;
 	queue->n_held -= item->is_held;
 	queue->size_bytes -= item->size;
 	queue->spooled_bytes -= item->place ? item->size : 0;
@@ -102,6 +103,7 @@ int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points)
 	if (!queue->waiting)
 		queue->waiting = item;
 	queue->n_items++;
+	queue->n_most = queue->n_items > queue->n_most ? queue->n_items : queue->n_most;
 	queue->size_bytes += size;
 	queue->n_points += n_points;
 	return 0;

@@ -68,6 +68,7 @@ struct queue {
 	struct queue_item *waiting;
 	bool is_begun; /* waiting is being sent, or a part of it was: it is not dropped */
 	size_t n_items, size_bytes;
+	size_t n_most;	 /* items since it was empty */
 	size_t n_held;	 /* items */
 	size_t n_points; /* in all items */
 	size_t limit_items;

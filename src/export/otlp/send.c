@@ -13,7 +13,9 @@
 #include "export/otlp/cut.h"
 #include "export/otlp/merge.h"
 
-#define BACKLOG_PAUSE_NS (50 * NS_PER_MS) /* a queue of 1000 is sent in a minute */
+/* Of a backlog, on average: each pause; and all of them, for a day that is sent in a minute. */
+#define BACKLOG_PAUSE_NS (50 * NS_PER_MS)
+#define BACKLOG_PAUSES_NS (40 * NS_PER_S)
 #define LAST_WAIT_NS	 (500 * NS_PER_MS)
 
 /* Are totals on their way that are to be merged with the newest? */
@@ -130,15 +132,20 @@ static enum points account_answer(struct otlp *otlp, const struct otlp_answer *a
 /*
  * A window is not sent right after an older one. After an outage, a receiver may answer all
  * machines at the same moment, and all have a newer window by then: they spread it over the
- * interval, and many windows over more than that.
+ * interval, and many windows over more than that, but not much more, since new ones come.
  */
 static uint64_t backlog_pause_ns(const struct otlp *otlp)
 {
-	uint64_t each_ns = otlp->exporter->context->interval_ns / otlp->exporter->queue.n_items;
-	struct backoff pause = { .initial_ns = each_ns, .max_ns = UINT64_MAX };
+	const struct queue *queue = &otlp->exporter->queue;
+	uint64_t interval_ns = otlp->exporter->context->interval_ns;
+	uint64_t sum_ns = 2 * BACKLOG_PAUSE_NS * queue->n_most;
+	struct backoff pause = { .max_ns = interval_ns };
 
-	if (each_ns < 2 * BACKLOG_PAUSE_NS)
-		pause.initial_ns = 2 * BACKLOG_PAUSE_NS;
+	if (sum_ns > 2 * BACKLOG_PAUSES_NS)
+		sum_ns = 2 * BACKLOG_PAUSES_NS;
+	if (sum_ns < 2 * interval_ns)
+		sum_ns = 2 * interval_ns;
+	pause.initial_ns = sum_ns / queue->n_most;
 	return backoff_draw(&pause, 0);
 }
 

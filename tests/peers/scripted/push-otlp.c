@@ -3,10 +3,10 @@
  * Opens an exporter of type otlp as the agent does, pushes literal batches, turns the loop until all is
  * settled, and prints what the exporter counted as one JSON object.
  *
- *     push-otlp [--batches=N | --on-demand] [--pause=MS] [--attempts=N] [--series=N] KEY=VALUE…
+ *     push-otlp [--batches=N | --on-demand] [--pause=MS] [--interval=MS] [--attempts=N] [--series=N] KEY=VALUE…
  *
  * KEY=VALUE are options of the exporter. Batch i has N series with i + 1 more than before, at time i + 2 s.
- * None of them is new.
+ * None of them is new. They come after --pause; --interval is what the exporter takes for the time between two.
  * --on-demand: there is a batch for each byte on stdin, until its end. After an "l" it is one at the end.
  * --attempts=N: it ends after so many attempts, whatever waits.
  * While it runs, it prints "pushed" for each batch, and "began US" and "ended US" for each attempt, by the loop's clock.
@@ -161,13 +161,16 @@ static void say_saved(void *user)
 	fprintf(stderr, "saved after %" PRIu64 "\n", push->exporter->stats.requests);
 }
 
-static void read_arguments(struct push *push, int argc, char **argv, char **ret_words)
+static void read_arguments(struct push *push, struct exporter_context *context, int argc, char **argv, char **ret_words)
 {
+	unsigned int interval_ms = 0;
+
 	for (int i = 1; i < argc; i++) {
 		if (sscanf(argv[i], "--batches=%u", &push->n_batches) == 1 ||
 		    sscanf(argv[i], "--pause=%u", &push->pause_ms) == 1 ||
 		    sscanf(argv[i], "--attempts=%u", &push->n_attempts) == 1 ||
-		    sscanf(argv[i], "--series=%u", &push->n_series) == 1)
+		    sscanf(argv[i], "--series=%u", &push->n_series) == 1 ||
+		    sscanf(argv[i], "--interval=%u", &interval_ms) == 1)
 			continue;
 		if (!strcmp(argv[i], "--on-demand")) {
 			push->is_on_demand = !fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
@@ -180,6 +183,7 @@ static void read_arguments(struct push *push, int argc, char **argv, char **ret_
 		}
 		*ret_words++ = argv[i];
 	}
+	context->interval_ns = interval_ms * NS_PER_MS;
 }
 
 int main(int argc, char **argv)
@@ -200,7 +204,7 @@ int main(int argc, char **argv)
 
 	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	log_init(LOG_LEVEL_DEBUG);
-	read_arguments(&push, argc, argv, words);
+	read_arguments(&push, &context, argc, argv, words);
 	options = read_options(ops, words);
 	add_series(&push);
 	if (sd_event_new(&push.event) < 0)
