@@ -96,9 +96,9 @@ struct exporter_ops {
 	/* As exporter_encode(); what it puts into the queue, send() begins to send. */
 	int (*push)(struct exporter *exporter, const struct batch *batch);
 	/*
-	 * Puts requests with exporter_enqueue() that say the same as these n of the queue, the
-	 * oldest first, in fewer points, which it counts as pushed. -errno: what it put is not to
-	 * be used. NULL: windows are not merged.
+	 * Puts requests with queue_put() that say the same as these n of the queue, the oldest
+	 * first, in fewer points, which it counts as pushed. -errno: what it put is not to be used.
+	 * NULL: windows are not merged.
 	 */
 	int (*merge)(struct exporter *exporter, struct queue_item *const *items, size_t n);
 	/*
@@ -212,9 +212,8 @@ void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, cons
 void exporter_drop_no_memory(struct exporter *exporter, uint64_t n);
 /*
  * Puts a request with n_points points, counted as pushed already, into the exporter's queue, in the
- * window of the batch at hand. Takes data over, also on failure, and gives back what is allocated
- * beyond size. Counts the points that are lost to a lack of memory. -ENOMEM. user: a struct
- * exporter; the function is a put() of pack.h.
+ * window of the batch at hand. Takes data over, as queue_put() does. Counts the points that are
+ * lost to a lack of memory. -ENOMEM. user: a struct exporter; the function is a put() of pack.h.
  */
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points);
 /*

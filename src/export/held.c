@@ -184,10 +184,8 @@ static int count_put(struct exporter *exporter, int err, size_t n_points)
 int exporter_enqueue(void *user, uint8_t *data, size_t size, size_t n_points)
 {
 	struct exporter *exporter = user;
-	uint8_t *less = realloc(data, size ?: 1);
 
-	return count_put(exporter, queue_put(&exporter->queue, less ?: data, size, n_points),
-			 n_points);
+	return count_put(exporter, queue_put(&exporter->queue, data, size, n_points), n_points);
 }
 
 int exporter_share(struct exporter *exporter, struct queue_item *of, size_t n_points)

@@ -8,6 +8,7 @@
 #include "export/queue.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "export/spool/spool.h"
 
@@ -92,11 +93,15 @@ static size_t end_item(struct queue *queue, struct queue_item *item, enum points
 int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points)
 {
 	struct queue_item *item = calloc(1, sizeof(*item));
+	uint8_t *less = NULL;
 
 	if (!item) {
 		free(data);
 		return -ENOMEM;
 	}
+	if (data)
+		less = realloc(data, size ?: 1);
+	data = less ?: data;
 	*item = (struct queue_item){ .data = data, .sharer = item, .size = size,
 				     .n_points = n_points, .time_ns = queue->time_ns };
 	TAILQ_INSERT_TAIL(&queue->items, item, link);

@@ -90,7 +90,10 @@ struct queue {
 void queue_init(struct queue *queue, size_t limit_items, struct queue_budget *budget);
 /* What is put from now on is of another window. */
 void queue_begin_window(struct queue *queue, uint64_t time_ns);
-/* Takes data over, also on failure. The bounds hold only after queue_trim(). -ENOMEM. */
+/*
+ * Takes data over, also on failure, and gives back what is allocated beyond size. The bounds hold
+ * only after queue_trim(). -ENOMEM.
+ */
 int queue_put(struct queue *queue, uint8_t *data, size_t size, size_t n_points);
 /* Would the budget be spent with so many bytes more, and does this queue use most of it? */
 bool queue_is_near(const struct queue *queue, uint64_t more_bytes);

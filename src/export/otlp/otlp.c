@@ -25,18 +25,22 @@
 /* Pages of the room beyond this are given back after a push. */
 #define ROOM_KEPT_BYTES ((size_t)1 << 20)
 
-/* One encoded body into the queue. */
-static int enqueue_body(void *user, const uint8_t *data, size_t size, size_t n_points)
+/* One encoded body, as it is to be sent. -ENOMEM. */
+static int compress_body(const struct otlp *otlp, const uint8_t *data, size_t size,
+			 struct buf *body)
 {
-	struct otlp *otlp = user;
-	_cleanup_(buf_done) struct buf body = BUF_INIT;
-	int err = 0;
+	if (!otlp->options->is_uncompressed)
+		return gzip_append(body, data, size) ?: buf_error(body);
+	buf_append(body, data, size);
+	return buf_error(body);
+}
 
-	if (otlp->options->is_uncompressed)
-		buf_append(&body, data, size);
-	else
-		err = gzip_append(&body, data, size);
-	err = err ?: buf_error(&body);
+/* One encoded body into the queue. */
+static int enqueue_body(struct otlp *otlp, const uint8_t *data, size_t size, size_t n_points)
+{
+	_cleanup_(buf_done) struct buf body = BUF_INIT;
+	int err = compress_body(otlp, data, size, &body);
+
 	if (!err)
 		return exporter_enqueue(otlp->exporter, TAKE_PTR(body.data), body.size, n_points);
 	exporter_drop_no_memory(otlp->exporter, n_points);
@@ -56,11 +60,20 @@ static int enqueue_for_all(void *user, const uint8_t *data, size_t size, size_t 
 	return err;
 }
 
-/* A body of a merged window: its points are new, and those that it was made of go. */
+/*
+ * A body of a merged window: its points are new, and those that it was made of go. If there is no
+ * memory for it, they stay, and nothing is lost.
+ */
 static int enqueue_merged(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
-	exporter_account(((struct otlp *)user)->exporter, POINTS_PUSHED, n_points);
-	return enqueue_body(user, data, size, n_points);
+	_cleanup_(buf_done) struct buf body = BUF_INIT;
+	struct otlp *otlp = user;
+	int err = compress_body(otlp, data, size, &body) ?:
+		  queue_put(&otlp->exporter->queue, TAKE_PTR(body.data), body.size, n_points);
+
+	if (!err)
+		exporter_account(otlp->exporter, POINTS_PUSHED, n_points);
+	return err;
 }
 
 static void give_room_back(const struct otlp_encoding *encoding)
