@@ -13,11 +13,12 @@
  */
 #define GZIP_WINDOW (15 + 16) /* 16 stands for the gzip format */
 #define GZIP_MEMORY 7
+#define GZIP_LEVEL  2
 
 int gzip_append(struct buf *out, const void *data, size_t size)
 {
 	z_stream stream = { .next_in = (Bytef *)data, .avail_in = (uInt)size };
-	int err = deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+	int err = deflateInit2(&stream, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
 			       Z_DEFAULT_STRATEGY);
 
 	if (err != Z_OK)
