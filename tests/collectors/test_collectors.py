@@ -93,13 +93,28 @@ class TestCollectors(unittest.TestCase):
                 self.assertEqual(code, 0, output)
                 self.assertIn(name, output)
 
-    def test_the_six_report_what_they_promise(self):
+    def descriptor(self, directory, name):
+        done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={directory}", "descriptor",
+                               name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                              preexec_fn=rights.become_nobody)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_they_report_what_they_promise(self):
+        directory = self.place()
         for name, promised in METRICS.items():
-            done = subprocess.run([self.bpfpush, "dump", f"--config={self.config}", f"--collector-directory={self.place()}",
-                                   "descriptor", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
-                                  check=False, preexec_fn=rights.become_nobody)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertLessEqual(promised, set(re.findall(r"^\[metric \S+\] name=(\S+)", done.stdout, re.MULTILINE)), name)
+            found = re.findall(r"^\[metric \S+\] name=(\S+)", self.descriptor(directory, name), re.MULTILINE)
+            self.assertLessEqual(promised, set(found), name)
+
+    def test_a_histogram_of_the_tree_has_at_most_twenty_buckets(self):
+        """As man bpfpush.conf says of `buckets`. Each has one bucket below its range, and one above."""
+        directory, ranges = self.place(), {}
+        for name in names(SOURCES, ".conf"):
+            for found in re.finditer(r"^\[metric (\S+)\] .* range=(-?\d+)\.\.(-?\d+)(?: step (\d+))?$",
+                                     self.descriptor(directory, name), re.MULTILINE):
+                ranges[name, found[1]] = (int(found[3]) - int(found[2])) // int(found[4] or 1) + 2
+        self.assertIn(("network", "times.rtt"), ranges)
+        self.assertEqual({histogram: n for histogram, n in ranges.items() if n > 20}, {})
 
     def available(self, directory, *arguments, section=""):
         config = os.path.join(self.directory, "available.conf")
