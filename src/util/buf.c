@@ -81,6 +81,19 @@ void buf_append_html(struct buf *out, const char *text)
 		buf_printf(out, "&#%d;", *text);
 }
 
+void buf_append_csv(struct buf *buf, const char *text)
+{
+	bool is_quoted = strpbrk(text, ",\"\r\n");
+
+	buf_append_text(buf, is_quoted ? "\"" : "");
+	buf_append_text(buf, *text && strchr("=+-@'", *text) ? "'" : "");
+	for (; *text; text++) {
+		buf_append_text(buf, *text == '"' ? "\"" : "");
+		buf_append_byte(buf, (uint8_t)*text);
+	}
+	buf_append_text(buf, is_quoted ? "\"" : "");
+}
+
 void buf_append_pairs(struct buf *json, ...)
 {
 	const char *name, *text;

@@ -30,6 +30,13 @@ void buf_append_json(struct buf *buf, const char *text);
 /* text as it stands in HTML or XML, also within quotes. */
 void buf_append_html(struct buf *buf, const char *text);
 /*
+ * text as a field of CSV (RFC 4180). A spreadsheet takes a text that begins with = + - or @ for a
+ * formula, even inside quotes, and names come from strangers. So such a text begins with an
+ * apostrophe, and one that begins with an apostrophe gets another: what drops one apostrophe from
+ * the beginning of each text has the texts as they were.
+ */
+void buf_append_csv(struct buf *buf, const char *text);
+/*
  * "{" and members, each of a name and a text, with a comma after it; a text that is NULL makes
  * none.
  */

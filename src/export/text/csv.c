@@ -8,11 +8,6 @@
  * value is the total of a sum, or a gauge; of a histogram count and sum stand there instead, and
  * delta and rate are of the count. Numbers are exact, but those of rates and estimates have nine
  * digits. What a point lacks is empty.
- *
- * A spreadsheet takes a text that begins with = + - or @ for a formula, even inside quotes, and
- * names come from strangers. So such a text begins with an apostrophe, and one that begins with an
- * apostrophe gets another: what drops one apostrophe from the beginning of each text has the texts
- * as they were.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,19 +20,6 @@
 #include "util/array.h"
 #include "util/duration.h"
 #include "view/columns.h"
-
-static void append_text(struct buf *out, const char *text)
-{
-	bool is_quoted = strpbrk(text, ",\"\r\n");
-
-	buf_append_text(out, is_quoted ? "\"" : "");
-	buf_append_text(out, *text && strchr("=+-@'", *text) ? "'" : "");
-	for (; *text; text++) {
-		buf_append_text(out, *text == '"' ? "\"" : "");
-		buf_append_byte(out, (uint8_t)*text);
-	}
-	buf_append_text(out, is_quoted ? "\"" : "");
-}
 
 /* From value to max. */
 static void append_numbers(struct buf *out, const struct batch *batch, const struct series *series)
@@ -82,7 +64,7 @@ static void append_point(struct buf *out, const struct batch *batch, const char 
 	buf_append_text(out, time);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		buf_append_byte(out, ',');
-		append_text(out, texts[i]);
+		buf_append_csv(out, texts[i]);
 	}
 	append_numbers(out, batch, series);
 	for (size_t i = 0; i < columns->n; i++) {
@@ -91,7 +73,7 @@ static void append_point(struct buf *out, const struct batch *batch, const char 
 
 		buf_append_byte(out, ',');
 		if (attribute && attribute->type == ATTRIBUTE_TEXT)
-			append_text(out, attribute->text);
+			buf_append_csv(out, attribute->text);
 		else if (attribute)
 			attribute_append(out, attribute);
 	}
@@ -107,7 +89,7 @@ static void append_head(struct output *output, const struct columns *columns)
 	buf_append_text(out, "time,collector,name,kind,unit,value,delta,rate,count,sum,p50,p90,p99,max");
 	for (size_t i = 0; i < columns->n; i++) {
 		buf_append_byte(out, ',');
-		append_text(out, columns->names[i]);
+		buf_append_csv(out, columns->names[i]);
 	}
 	buf_append_text(out, "\r\n");
 	if (head->size && head->size == out->size - start &&
