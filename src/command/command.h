@@ -28,8 +28,6 @@ int command_check(const struct arguments *arguments);
 /* check, and then the service's own opinion, in status.c. */
 int command_reload(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
-/* list --available */
-int command_available(const struct arguments *arguments, struct buf *out);
 int command_once(const struct arguments *arguments);
 /* src/report/ has the page. */
 int command_report(const struct arguments *arguments);
