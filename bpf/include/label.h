@@ -22,6 +22,7 @@ typedef u64 lbl_process;
 typedef u32 lbl_tgid;	   /* process id alone */
 typedef u32 lbl_syscall;   /* syscall_number() in syscall.h: the name of the call, 0 included */
 typedef u32 lbl_errno;	   /* errno, positive or negative: "ENOENT" */
+typedef u32 lbl_signal;	   /* "SIGTERM" */
 typedef u32 lbl_dev;	   /* kernel dev_t (major << 20 | minor): the block device's name */
 /* lbl_disk name[32]: what the kernel calls a disk, gendisk.disk_name; "" is none */
 typedef u8 lbl_disk;
@@ -57,3 +58,12 @@ typedef struct {
 /*
  * any char array in a key is text, up to its first NUL; any enum gives the names of its constants
  */
+
+/*
+ * A lbl_process, a number that no other process has had since boot: the start time in units of 2^20
+ * ns (about 1 ms), above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
+ */
+static __always_inline u64 process_id(struct task_struct *task)
+{
+	return task->group_leader->start_boottime >> 20 << 22 | (u32)task->tgid;
+}

@@ -41,15 +41,6 @@ struct {
 	__type(value, struct process_name);
 } process_names SEC(".maps");
 
-/*
- * A number that no other process has had since boot: the start time in units of 2^20 ns (about 1
- * ms), above 22 bits of process id (the kernel's PID_MAX_LIMIT is 2^22).
- */
-static __always_inline u64 process_id(struct task_struct *task)
-{
-	return task->group_leader->start_boottime >> 20 << 22 | (u32)task->tgid;
-}
-
 static const struct process_name no_name;
 
 static __noinline int process_remember(struct task_struct *task, u64 id)

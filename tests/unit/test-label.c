@@ -332,6 +332,9 @@ static void the_descriptor_says_what_a_number_or_an_array_is(void **state)
 	assert_string_equal(text_as(&f, "errno", &word, &number, NULL), "ENOENT");
 	narrow.is_signed = true;
 	assert_string_equal(text_as(&f, "errno", &narrow, &minus_two, NULL), "ENOENT");
+	assert_string_equal(text_as(&f, "signal", &word, &number, NULL), "SIGINT");
+	assert_string_equal(text_as(&f, "signal", &word, &(int){ 29 }, NULL), "SIGIO");
+	assert_string_equal(text_as(&f, "signal", &word, &(int){ 40 }, NULL), "40");
 	assert_string_equal(text_as(&f, "integer", &word, &number, NULL), "2");
 	assert_string_equal(text_as(&f, "hex", &word, &number, NULL), "0x2");
 	assert_string_equal(text_as(&f, "bool", &word, &number, NULL), "true");

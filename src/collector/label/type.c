@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -111,6 +112,15 @@ static void put_errno(struct member *member)
 	unsigned int positive = error < 0 ? 0u - (unsigned int)error : (unsigned int)error;
 
 	put(member, strerrorname_np((int)positive), "%d", error);
+}
+
+static void put_signal(struct member *member)
+{
+	/* The C library knows it by another name. */
+	const char *known = member->value == SIGIO ? "IO" : sigabbrev_np((int)member->value);
+
+	buf_append_text(&member->text, known ? "SIG" : "");
+	put(member, known, "%" PRIu64, member->value);
 }
 
 /* What the machine calls a number; many keys have the same. */
@@ -238,6 +248,7 @@ static const struct label_type label_table[] = {
 	{ "tgid", NUMBER, 4, 0, true, "process.pid", put_integer, .kind = ATTRIBUTE_NUMBER },
 	{ "syscall", NUMBER, 0, 0, false, "bpfpush.syscall.name", put_syscall },
 	{ "errno", NUMBER, 0, 0, true, "error.type", put_errno },
+	{ "signal", NUMBER, 0, 0, true, NULL, put_signal },
 	{ "dev", NUMBER, 0, 0, true, "system.device", put_named, .name_of = name_device, .is_changing = true },
 	{ "stat-dev", NUMBER, 4, 0, true, "system.device", put_named, .name_of = name_stat_device, .is_changing = true },
 	{ "disk", ARRAY, 0, 1, false, "system.device", put_disk },
