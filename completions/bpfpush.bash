@@ -7,6 +7,7 @@ declare -gA _bpfpush_options=(
 	[top]="--interval= --count= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
 	[once]="--interval= --count= --format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
+	[events]="--format= --for= --where= --set= --whole-machine"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --whole-machine"
 	[check]="--connect"
 	[reload]=""

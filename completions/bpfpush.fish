@@ -31,13 +31,14 @@ function __bpfpush_is_first
     test (count (commandline -opc)) -eq 1
 end
 
-set -l all run top status once report check reload allow list dump
+set -l all run top status once events report check reload allow list dump
 
 complete -c bpfpush -f
 complete -c bpfpush -n __bpfpush_is_first -a run -d 'Count and push until stopped; this is what the service runs'
 complete -c bpfpush -n __bpfpush_is_first -a top -d 'Show what is busy, live'
 complete -c bpfpush -n __bpfpush_is_first -a status -d 'Show what the running service does'
 complete -c bpfpush -n __bpfpush_is_first -a once -d 'Count for a while, or while a command runs, then print'
+complete -c bpfpush -n __bpfpush_is_first -a events -d 'Show what happens, a line for each event'
 complete -c bpfpush -n __bpfpush_is_first -a report -d 'Count for a while, then write a page for a browser'
 complete -c bpfpush -n __bpfpush_is_first -a check -d 'Look for mistakes in the configuration and the collectors'
 complete -c bpfpush -n __bpfpush_is_first -a reload -d 'Check the configuration, and let the running service use it'
@@ -50,7 +51,7 @@ complete -c bpfpush -n __bpfpush_is_first -l version -s V -d 'Print the version'
 complete -c bpfpush -n __bpfpush_is_first -l help -d 'Print the commands'
 
 complete -c bpfpush -n "__bpfpush_is_in help" -a "$all"
-complete -c bpfpush -n "__bpfpush_is_in run top once report check list" -a '(__bpfpush_collectors)' -d collector
+complete -c bpfpush -n "__bpfpush_is_in run top once events report check list" -a '(__bpfpush_collectors)' -d collector
 complete -c bpfpush -n "__bpfpush_is_in top once report" -a '(__bpfpush_metrics)' -d metric
 complete -c bpfpush -n "__bpfpush_is_in dump; and not __bpfpush_wants_stage" -a '(__bpfpush_collectors)' -d collector
 complete -c bpfpush -n __bpfpush_wants_stage -a 'descriptor shape snapshot batch otlp' -d stage
@@ -63,21 +64,22 @@ complete -c bpfpush -n "__bpfpush_is_in $all" -l version -s V -d 'Print the vers
 complete -c bpfpush -n "__bpfpush_is_in run top once" -l interval -xa '1s 10s 1m' -d 'Time between collections'
 complete -c bpfpush -n "__bpfpush_is_in run top once" -l count -xa '1 5 10' -d 'End after this many intervals'
 complete -c bpfpush -n "__bpfpush_is_in once" -l format -xa 'table csv json bpftrace-json' -d 'What to print'
+complete -c bpfpush -n "__bpfpush_is_in events" -l format -xa 'table csv json' -d 'What to print'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l limit -xa '0 5 10 20' -d 'Rows to show for each metric'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l by -xa 'unit process none syscall.name error.type direction' -d 'Add up what does not differ in these attributes'
-complete -c bpfpush -n "__bpfpush_is_in top once" -l where -xa 'unit= error.type direction=' -d 'Show only what meets the condition'
+complete -c bpfpush -n "__bpfpush_is_in top once events" -l where -xa 'unit= error.type direction=' -d 'Show only what meets the condition'
 complete -c bpfpush -n "__bpfpush_is_in top" -l sort -xa 'cpu% memory tasks stall% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit' -d 'Sort by this column'
 complete -c bpfpush -n "__bpfpush_is_in once" -l sort -xa 'total rate value count sum mean p50 p90 p99 max unit' -d 'Sort by this column'
-complete -c bpfpush -n "__bpfpush_is_in top once report" -l set -xa '(__bpfpush_collectors).' -d 'Change a setting of a collector'
+complete -c bpfpush -n "__bpfpush_is_in top once events report" -l set -xa '(__bpfpush_collectors).' -d 'Change a setting of a collector'
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l per-process -d 'Count each process by itself'
 complete -c bpfpush -n "__bpfpush_is_in top once report" -l duration -xa 'all read write openat fsync futex' -d 'Measure how long these system calls take'
-complete -c bpfpush -n "__bpfpush_is_in once report" -l whole-machine -d 'Count all that happens while COMMAND runs'
+complete -c bpfpush -n "__bpfpush_is_in once events report" -l whole-machine -d 'Count all that happens while COMMAND runs'
 complete -c bpfpush -n "__bpfpush_is_in once" -l all -d 'Show each metric in detail'
 complete -c bpfpush -n "__bpfpush_is_in once" -l histogram -d 'Draw histograms, a line for each bucket'
 complete -c bpfpush -n "__bpfpush_is_in once" -l output -s o -rF -d 'Append to this file instead of writing to standard output'
 complete -c bpfpush -n "__bpfpush_is_in report" -l output -s o -rF -d 'Write the page to this file'
 complete -c bpfpush -n "__bpfpush_is_in report" -l points -rF -d 'Append what the page shows to this file, as JSON lines'
-complete -c bpfpush -n "__bpfpush_is_in top once report list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
+complete -c bpfpush -n "__bpfpush_is_in top once events report list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
 complete -c bpfpush -n "__bpfpush_is_in run top once report list dump" -l probe -xa 'count latency sum histogram' -d 'Count at a hook'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l heatmap -d 'Draw histograms over time'
 complete -c bpfpush -n "__bpfpush_is_in check" -l connect -d 'Also try to reach each receiver'

@@ -8,6 +8,7 @@ commands=(
 	'top:show what is busy, live'
 	'status:show what the running service does'
 	'once:count for a while, or while a command runs, then print'
+	'events:show what happens, a line for each event'
 	'report:count for a while, then write a page for a browser'
 	'check:look for mistakes in the configuration and the collectors'
 	'reload:check the configuration, and let the running service use it'
@@ -119,6 +120,15 @@ once)
 		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
 		'*:collector or metric:_bpfpush_collectors metrics'
 	;;
+events)
+	_arguments $all_options \
+		'--format=[what to print]:format:(table csv json)' \
+		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
+		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
+		'--whole-machine[count all that happens while COMMAND runs]' \
+		'*:collector:_bpfpush_collectors'
+	;;
 report)
 	_arguments $all_options \
 		'--output=[write the page to this file]:file:_files' \
@@ -152,6 +162,6 @@ dump)
 		'*:collector:_bpfpush_collectors'
 	;;
 help)
-	_arguments '1:command:(run top status once report check reload allow list dump)'
+	_arguments '1:command:(run top status once events report check reload allow list dump)'
 	;;
 esac

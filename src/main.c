@@ -25,6 +25,8 @@ static const struct command {
 	{ "top", COMMAND_TOP, "[COLLECTOR…]", "show what is busy, live: units, processes, metrics", command_top },
 	{ "once", COMMAND_ONCE, "[COLLECTOR…] [-- COMMAND…]", "count for a while, or while COMMAND runs, then print",
 	  command_once },
+	{ "events", COMMAND_EVENTS, "[COLLECTOR…] [-- COMMAND…]",
+	  "show what happens, a line for each event, until Ctrl-C or while COMMAND runs", command_events },
 	{ "report", COMMAND_REPORT, "[COLLECTOR…] [-- COMMAND…]",
 	  "count for a while and write what was counted as a page for a browser", command_report },
 	{ "check", COMMAND_CHECK, "[COLLECTOR…]",

@@ -37,6 +37,8 @@ typedef struct {
 typedef u8 lbl_hex;	   /* lbl_hex id[8]: two hexadecimal digits for each byte, 0 included */
 /* lbl_dname name[256]: a domain name as DNS sends it; all zero is the root, "." */
 typedef u8 lbl_dname;
+/* lbl_words argument[4096]: texts that each end in NUL; only of events */
+typedef u8 lbl_words;
 typedef u32 lbl_pci_vendor; /* names of the PCI ID database, 0 included */
 typedef u32 lbl_pci_device; /* vendor << 16 | device */
 typedef u32 lbl_pci_class;
@@ -48,6 +50,8 @@ typedef u64 val_ns;	   /* nanoseconds, shown as seconds: the metric's unit is s 
 typedef s64 val_tally;
 /* a gauge that programs set: the largest of the CPUs' values is shown, not their sum */
 typedef u64 val_level;
+/* of an event: when it happened, bpf_ktime_get_boot_ns(); its val_ns are durations */
+typedef u64 val_boot_ns;
 
 /* settings */
 typedef struct {

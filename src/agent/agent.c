@@ -116,8 +116,8 @@ static int list_metrics(struct agent *agent)
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = 0; i < set->n_shown; i++)
-		next = mempcpy(next, set->items[i]->metrics,
-			       set->items[i]->n_metrics * sizeof(*next));
+		for (size_t j = 0; j < set->items[i]->n_metrics; j++)
+			*next++ = set->items[i]->metrics[j];
 	for (size_t i = 0; i < n_own; i++)
 		next[i] = &own[i];
 	return 0;
@@ -145,6 +145,8 @@ static int listen_to_programs(struct agent *agent)
 
 	if (fd >= 0)
 		err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_names, cgroups);
+	for (size_t i = 0; i < set->n_shown; i++)
+		set->items[i]->sink = agent->options.sink;
 	for (size_t i = 0; i < set->n; i++)
 		for (size_t j = 0; err >= 0 && (fd = collector_wake_fd(set->items[i], j)) >= 0; j++)
 			err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_records,

@@ -36,6 +36,7 @@ struct agent_options {
 	 */
 	const struct batch *(*view)(void *view_user, const struct batch *batch);
 	void *view_user;
+	const struct event_sink *sink; /* gets what happens; borrowed; NULL: nothing does */
 	/* of agent_once()'s command, removed after the last reading. NULL: none */
 	struct scope *scope;
 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collector/binding/binding.h"
+#include "collector/binding/event.h"
 #include "collector/collector.h"
 #include "collector/label/cgroup.h"
 #include "util/array.h"
@@ -105,7 +105,8 @@ void collector_wake(struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)
 		if (binding->reader.records && binding->rows)
-			records_count(binding->reader.records, binding->rows, false);
+			records_take(binding->reader.records, binding->rows, false);
+	events_end(collector);
 }
 
 struct loss program_loss(const struct program *program)
@@ -161,6 +162,8 @@ static void add_attributes(const struct binding *binding, const struct descripto
 			   struct names *names)
 {
 	array_for_each (label, binding->labels, binding->key.n_fields) {
+		if (label->type && label->type->is_of_event && described->unit)
+			continue; /* a metric's records are counted without it */
 		if (label->attribute && !label->type->n_own)
 			names_add(names, label->attribute);
 		for (size_t j = 0; label->attribute && label->type->own[j]; j++)
@@ -208,6 +211,34 @@ void collector_list_attributes(const struct collector *collector, const struct m
 		array_for_each (of, binding->delta.metrics, binding->delta.n_metrics)
 			if (of->metric == metric)
 				add_attributes(binding, of->user, names);
+}
+
+const struct event_kind *collector_event(const struct collector *collector, size_t i,
+					 struct names *names)
+{
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
+		if (!binding->event || i--)
+			continue;
+		add_attributes(binding, &binding->event->described->of, names);
+		return &binding->event->kind;
+	}
+	return NULL;
+}
+
+struct event_losses collector_event_losses(const struct collector *collector)
+{
+	struct event_losses sum = { 0 };
+
+	array_for_each (binding, collector->bindings, collector->n_bindings) {
+		struct event_losses losses = { 0 };
+
+		if (binding->event && binding->reader.records)
+			losses = event_losses(binding);
+		sum.limited += losses.limited;
+		sum.full += losses.full;
+		sum.damaged += losses.damaged;
+	}
+	return sum;
 }
 
 int collector_set_metric(struct collector *collector, const char *name,

@@ -15,6 +15,7 @@
 
 #include "collector/binding/bindings.h"
 #include "collector/binding/cgroups.h"
+#include "collector/binding/event.h"
 #include "collector/binding/size.h"
 #include "collector/hook/alternative.h"
 #include "collector/hook/target.h"
@@ -300,6 +301,7 @@ int collector_read(struct collector *collector)
 		if (!r)
 			delta_end_gone(&binding->delta, binding->rows);
 	}
+	events_end(collector);
 	return err;
 }
 

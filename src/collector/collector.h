@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "collector/parts.h"
+#include "metric/event.h"
 #include "util/diag.h"
 #include "util/setting-table.h"
 
@@ -54,6 +55,14 @@ void collectors_find_symbols(struct collector *const *items, size_t n, struct ke
 /* Adds the attributes that series of the metric may have. */
 void collector_list_attributes(const struct collector *collector, const struct metric *metric,
 			       struct names *names);
+/*
+ * What the i-th [event MAP] makes; adds the attributes that it may have, in their order. NULL:
+ * there are fewer.
+ */
+const struct event_kind *collector_event(const struct collector *collector, size_t i,
+					 struct names *names);
+/* Of its events, since the start. */
+struct event_losses collector_event_losses(const struct collector *collector);
 /*
  * Before the start: gives the tables of n collectors room for this many units. Returns the bytes
  * that they take.

@@ -40,6 +40,11 @@
  *                             value = NUMBER=TEXT       repeatable
  *                             match = REGEX             repeatable
  *                             other = TEXT, keep, drop  where neither a value nor a match fits
+ *     [event MAP]             name, description, attribute = NAME=VALUE (repeatable)
+ *                             record = STRUCT           of a ring, each of which is an event
+ *                             severity = WORD           trace, debug, info (the default), warn,
+ *                                                       error, fatal
+ *                             when = SETTING            as of a metric
  *     [program NAME]          when = SETTING              loaded only where that setting is not
  *                                                         zero
  *                             map = MAP                 whose elements an iterator over a map
@@ -100,6 +105,12 @@ struct descriptor_metric {
 	unsigned int line;
 };
 
+/* What of says of a metric, it says of the event. */
+struct descriptor_event {
+	struct descriptor_metric of; /* its member is NULL; it has a record */
+	const char *severity;	     /* NULL: info */
+};
+
 struct descriptor_label {
 	const char *map; /* "*": every map's */
 	const char *member;
@@ -135,10 +146,11 @@ struct descriptor {
 	const char *cost;   /* NULL: not said */
 	struct descriptor_param *params;
 	struct descriptor_metric *metrics;
+	struct descriptor_event *events;
 	struct descriptor_label *labels;
 	struct descriptor_program *programs;
 	struct descriptor_cgroups *cgroups;
-	size_t n_params, n_metrics, n_labels, n_programs, n_cgroups;
+	size_t n_params, n_metrics, n_events, n_labels, n_programs, n_cgroups;
 };
 
 /*

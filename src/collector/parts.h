@@ -34,6 +34,7 @@ struct collector {
 	struct collector_map *maps; /* as of the last collector_find_maps() */
 	size_t n_maps;
 	struct label_context context;
+	const struct event_sink *sink; /* borrowed; NULL: events are not wanted */
 	struct watch *watches; /* of the [cgroups] sections */
 	size_t n_watches;
 	bool is_strict; /* each hook has to be attached */

@@ -9,6 +9,7 @@
 #include "util/parse.h"
 
 static const char *const formats[] = { "table", "csv", "json", "bpftrace-json", NULL };
+static const char *const event_formats[] = { "table", "csv", "json", NULL };
 
 static int check_limit(const char *text, const char **ret_complaint)
 {
@@ -32,18 +33,18 @@ static const struct setting_row rows[] = {
 	    .choices = log_level_names),
 	ROW(by, "--by", COMMAND_ASKS, SETTING_WORDS, "ATTRIBUTES",
 	    "add up what does not differ in these attributes, like \"unit,syscall.name\"; \"process\"; or \"none\""),
-	ROW(where, "--where", COMMAND_ASKS, SETTING_LIST, "CONDITION",
+	ROW(where, "--where", COMMAND_ASKS | COMMAND_EVENTS, SETTING_LIST, "CONDITION",
 	    "show only what meets it, like \"unit=nginx*\", \"error.type\" or \"direction!=read\""),
 	ROW(sort, "--sort", COMMAND_ASKS, SETTING_TEXT, "COLUMN", "the column to sort by, like total, rate or p99"),
 	ROW(limit, "--limit", COMMAND_ASKS, SETTING_TEXT, "N", "rows to show for each metric; 0 shows all",
 	    .check = check_limit),
-	ROW(settings, "--set", COMMAND_ASKS | COMMAND_REPORT, SETTING_LIST, "SETTING",
+	ROW(settings, "--set", COMMAND_ASKS | COMMAND_REPORT | COMMAND_EVENTS, SETTING_LIST, "SETTING",
 	    "change a setting of a collector: COLLECTOR.KEY=VALUE"),
 	ROW(is_per_process, "--per-process", COMMAND_ASKS | COMMAND_REPORT, SETTING_BOOL, NULL,
 	    "count each process by itself"),
 	ROW(duration_calls, "--duration", COMMAND_ASKS | COMMAND_REPORT, SETTING_TEXT, "CALLS",
 	    "measure how long these system calls take, like read,write; all: each of them"),
-	ROW(is_whole_machine, "--whole-machine", COMMAND_ONCE | COMMAND_REPORT, SETTING_BOOL, NULL,
+	ROW(is_whole_machine, "--whole-machine", COMMAND_ALONE, SETTING_BOOL, NULL,
 	    "count all that happens while COMMAND runs, not only COMMAND and what it starts"),
 	ROW(is_all, "--all", COMMAND_ONCE, SETTING_BOOL, NULL, "show each metric in detail, not one table of all units"),
 	ROW(is_histogram, "--histogram", COMMAND_ONCE, SETTING_BOOL, NULL, "draw histograms, a line for each bucket"),
@@ -54,13 +55,16 @@ static const struct setting_row rows[] = {
 	    .minimum = 1, .maximum = 1000000),
 	ROW(format, "--format", COMMAND_ONCE, SETTING_CHOICE, "FORMAT", "table (default), csv, json or bpftrace-json",
 	    .choices = formats),
+	ROW(format, "--format", COMMAND_EVENTS, SETTING_CHOICE, "FORMAT", "table (default), csv or json",
+	    .choices = event_formats),
 	ROW(output_path, "--output", COMMAND_ONCE, SETTING_TEXT, "FILE",
 	    "append to this file, also written -o FILE, instead of writing to standard output"),
 	ROW(output_path, "--output", COMMAND_REPORT, SETTING_TEXT, "FILE",
 	    "write the page to this file, also written -o FILE; \"-\" is standard output"),
 	ROW(points_path, "--points", COMMAND_REPORT, SETTING_TEXT, "FILE",
 	    "append what the page shows, complete, to this file, as JSON lines"),
-	ROW(duration_ns, "--for", COMMAND_COUNTS | COMMAND_TOP, SETTING_DURATION, "TIME", "count for this long, like 10s or 500ms",
+	ROW(duration_ns, "--for", COMMAND_COUNTS | COMMAND_TOP | COMMAND_EVENTS, SETTING_DURATION, "TIME",
+	    "count for this long, like 10s or 500ms",
 	    .minimum = NS_PER_MS),
 	ROW(probes, "--probe", COMMAND_RUN | COMMAND_COUNTS | COMMAND_TOP, SETTING_LIST, "PROBE",
 	    "count at a hook, like \"latency uprobe:libc:getaddrinfo by unit\""),
@@ -189,10 +193,10 @@ int arguments_parse(enum command_name command, int argc, char **argv, struct arg
 	}
 	if (!arguments->command && !arguments->is_whole_machine)
 		return 0;
-	arguments->is_alone = command & (COMMAND_ONCE | COMMAND_REPORT) &&
+	arguments->is_alone = command & COMMAND_ALONE &&
 			      !arguments->is_whole_machine;
 	/* Only what counts for a while can do so while a command runs. */
-	if (!(command & COMMAND_COUNTS))
+	if (!(command & (COMMAND_COUNTS | COMMAND_EVENTS)))
 		fprintf(stderr, "%s does not run a command: remove \"--\" and everything after it\n", program);
 	else if (!arguments->command || !*arguments->command)
 		fprintf(stderr, "%s: %s\n", program, arguments->command ? "write a command after \"--\"" :

@@ -175,6 +175,13 @@ static void list_words(const struct collector_set *set, const struct question *q
 		}
 }
 
+static void list_event_words(const struct collector_set *set, struct names *names)
+{
+	for (size_t i = 0; i < set->n_shown; i++)
+		for (size_t j = 0; collector_event(set->items[i], j, names); j++)
+			;
+}
+
 static void check_words(const struct arguments *arguments, const struct collector_set *set,
 		       const struct question *question, struct diag *diag)
 {
@@ -182,7 +189,10 @@ static void check_words(const struct arguments *arguments, const struct collecto
 	unsigned int kinds = 0;
 	bool has_owner = false;
 
-	list_words(set, question, &names, &kinds);
+	if (arguments->name == COMMAND_EVENTS)
+		list_event_words(set, &names);
+	else
+		list_words(set, question, &names, &kinds);
 	for (size_t i = 0; i < question->by.n_items; i++)
 		if (strcmp(question->by.items[i], "none"))
 			check_word("--by", question->by.items[i], &names, 0, diag);

@@ -28,6 +28,7 @@ int command_check(const struct arguments *arguments);
 /* check, and then the service's own opinion, in status.c. */
 int command_reload(const struct arguments *arguments);
 int command_list(const struct arguments *arguments);
+int command_events(const struct arguments *arguments);
 int command_once(const struct arguments *arguments);
 /* src/report/ has the page. */
 int command_report(const struct arguments *arguments);

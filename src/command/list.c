@@ -152,12 +152,24 @@ static void add_setting(struct page *page, const struct collector *collector,
 	buf_end_list(&page->json, "},");
 }
 
+static void add_event(struct page *page, const struct event_kind *event)
+{
+	const char *severity = severity_name(event->severity);
+
+	buf_printf(&page->text, "  event    %-40s %-9s %s\n", event->name, severity, event->description);
+	buf_begin_object(&page->json, "name", event->name, "severity", severity, "description",
+			 event->description);
+	buf_end_list(&page->json, "},");
+}
+
 static void add_collector(struct page *page, struct collector *collector)
 {
 	const char *description = collector->descriptor->description;
 	const struct programs *programs = &collector->object->programs;
 	const struct budget *budget = collector->budget;
 	double ratio = cpu_ratio(page, collector, false);
+	const struct event_kind *event;
+	struct names names = { 0 };
 
 	buf_printf(&page->text, "%s: %s\n  from %s\n", collector->name, description,
 		   collector->is_probe ? collector->conf_path : collector->directory);
@@ -178,6 +190,9 @@ static void add_collector(struct page *page, struct collector *collector)
 	buf_end_list(&page->json, "],\"metrics\":[");
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		add_metric(page, collector->metrics[i]);
+	buf_end_list(&page->json, "],\"events\":[");
+	for (size_t i = 0; (event = collector_event(collector, i, &names)); i++)
+		add_event(page, event);
 	buf_end_list(&page->json, "],\"settings\":[");
 	if (!collector->is_probe)
 		array_for_each (variable, collector->variables.items, collector->variables.n)

@@ -78,6 +78,12 @@ static void report_empty(const struct arguments *arguments, const struct answer 
 	for (size_t i = 0; i < setup->set.n_shown; i++) {
 		const struct collector *collector = setup->set.items[i];
 
+		if (arguments->n_words && !collector->n_metrics) {
+			fprintf(stderr, "bpfpush once: %s has events, not numbers: bpfpush events %s shows them\n",
+				collector->name, collector->name);
+			is_said = true;
+			continue;
+		}
 		if ((!collector->is_probe && !is_named) || has_series(collector))
 			continue;
 		fprintf(stderr, "bpfpush once: %s: there was nothing to count\n",

@@ -74,6 +74,14 @@ static int run_agent(struct run *run)
 	return EXIT_INTERNAL;
 }
 
+static void warn_of_events(const struct collector_set *set)
+{
+	for (size_t i = 0; i < set->n_shown; i++)
+		if (!set->items[i]->n_metrics)
+			log_warning("collector %s has only events, which exporters do not take; \"bpfpush events %s\" shows them",
+				    set->items[i]->name, set->items[i]->name);
+}
+
 static int run_setup(struct run *run)
 {
 	const struct config *config = run->setup.config;
@@ -85,6 +93,7 @@ static int run_setup(struct run *run)
 		return EXIT_INTERNAL;
 	if (is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
+	warn_of_events(&run->setup.set);
 	return run_agent(run);
 }
 

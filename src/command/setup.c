@@ -188,7 +188,8 @@ enum exit_code setup_count(const struct arguments *arguments, struct setup *setu
 	err = agent_new(options, &setup->agent);
 	if (err)
 		return setup_exit_code(setup, err);
-	if (!duration_ns && !arguments->command && !arguments->interval_ns)
+	if (!duration_ns && !arguments->command && !arguments->interval_ns &&
+	    arguments->name != COMMAND_EVENTS)
 		duration_ns = (arguments->name & (COMMAND_LIST | COMMAND_DUMP) ? 1 : 10) * NS_PER_S;
 	if (duration_ns >= WAIT_NS && !arguments->command && !arguments->interval_ns &&
 	    isatty(STDERR_FILENO)) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "metric/decimal.h"
 #include "util/array.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
@@ -27,6 +28,7 @@ void attributes_init(struct attributes *attributes)
 {
 	attributes->n = 0;
 	attributes->used = 0;
+	attributes->is_of_event = false;
 }
 
 static int add_item(struct attributes *attributes, struct attribute item)
@@ -51,6 +53,14 @@ static char *put_hash(char *start, char *end, size_t limit, uint64_t hash)
 			end--;
 	}
 	return end + snprintf(end, HASH_TEXT_BYTES + 1, "~%08" PRIx32, (uint32_t)hash);
+}
+
+/* What one text may have, while each of the attributes to come may be a short one. */
+static size_t long_text_limit(const struct attributes *attributes)
+{
+	size_t kept_free = (ATTRIBUTES_MAX - attributes->n) * (ATTRIBUTE_TEXT_BYTES + 1);
+
+	return ATTRIBUTE_TEXT_BYTES + sizeof(attributes->storage) - attributes->used - kept_free;
 }
 
 static int add_text(struct attributes *attributes, const char *name, const void *text, size_t size,
@@ -87,16 +97,15 @@ static int add_text(struct attributes *attributes, const char *name, const void 
 int attributes_add_text(struct attributes *attributes, const char *name, const void *text,
 			size_t size)
 {
-	return add_text(attributes, name, text, size, ATTRIBUTE_TEXT_BYTES, false);
+	size_t limit = attributes->is_of_event ? long_text_limit(attributes) : ATTRIBUTE_TEXT_BYTES;
+
+	return add_text(attributes, name, text, size, limit, false);
 }
 
 int attributes_add_lines(struct attributes *attributes, const char *name, const void *text,
 			 size_t size)
 {
-	size_t kept_free = (ATTRIBUTES_MAX - attributes->n) * (ATTRIBUTE_TEXT_BYTES + 1);
-	size_t more = sizeof(attributes->storage) - attributes->used - kept_free;
-
-	return add_text(attributes, name, text, size, ATTRIBUTE_TEXT_BYTES + more, true);
+	return add_text(attributes, name, text, size, long_text_limit(attributes), true);
 }
 
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number)
@@ -111,6 +120,46 @@ int attributes_add_flag(struct attributes *attributes, const char *name, bool fl
 	const struct attribute item = { .name = name, .type = ATTRIBUTE_FLAG, .number = flag };
 
 	return add_item(attributes, item);
+}
+
+int attributes_add_real(struct attributes *attributes, const char *name, double real)
+{
+	const struct attribute item = { .name = name, .type = ATTRIBUTE_REAL, .real = real };
+
+	return add_item(attributes, item);
+}
+
+/* Each is a text of its own at first, so that it is made safe in the same way. */
+int attributes_add_texts(struct attributes *attributes, const char *name, const char *texts,
+			 size_t size)
+{
+	char *start = attributes->storage + attributes->used;
+	unsigned int n = attributes->n;
+	static const char more[] = "\xe2\x80\xa6";
+	size_t limit, length;
+	int64_t n_texts = 0;
+	int err = 0;
+
+	if (n == ATTRIBUTES_MAX)
+		return -ENOSPC;
+	limit = long_text_limit(attributes);
+	while (size && !texts[size - 1])
+		size--;
+	for (; size && !err; n_texts++, attributes->n = n) {
+		size_t used = (size_t)(attributes->storage + attributes->used - start);
+
+		if (used + HASH_TEXT_BYTES + sizeof(more) > limit) {
+			texts = more;
+			size = sizeof(more) - 1;
+		}
+		length = strnlen(texts, size);
+		err = add_text(attributes, name, texts, length, limit - used, false);
+		size -= length < size ? length + 1 : length;
+		texts += length + 1;
+	}
+	return add_item(attributes, (struct attribute){ .name = name, .type = ATTRIBUTE_TEXTS,
+							.text = n_texts ? start : "",
+							.number = n_texts });
 }
 
 void attributes_drop(struct attributes *attributes, const char *name)
@@ -138,10 +187,12 @@ void attributes_sort(struct attributes *attributes)
 
 const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUTE_NUMBER_BYTES])
 {
-	if (attribute->type == ATTRIBUTE_TEXT)
+	if (attribute->type == ATTRIBUTE_TEXT || attribute->type == ATTRIBUTE_TEXTS)
 		return attribute->text;
 	if (attribute->type == ATTRIBUTE_FLAG)
 		return attribute->number ? "true" : "false";
+	if (attribute->type == ATTRIBUTE_REAL)
+		return decimal_print_double(room, attribute->real);
 	snprintf(room, ATTRIBUTE_NUMBER_BYTES, "%" PRId64, attribute->number);
 	return room;
 }
@@ -149,6 +200,31 @@ const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUT
 void attribute_append(struct buf *out, const struct attribute *attribute)
 {
 	char number[ATTRIBUTE_NUMBER_BYTES];
+	const char *text = attribute_text(attribute, number);
+	int64_t n = attribute->type == ATTRIBUTE_TEXTS ? attribute->number : 1;
 
-	buf_append_text(out, attribute_text(attribute, number));
+	for (int64_t i = 0; i < n; i++, text += strlen(text) + 1) {
+		buf_append_text(out, i ? " " : "");
+		buf_append_text(out, text);
+	}
+}
+
+void attribute_append_json(struct buf *out, const struct attribute *attribute)
+{
+	const char *text = attribute->text;
+
+	buf_append_json(out, attribute->name);
+	buf_append_byte(out, ':');
+	if (attribute->type == ATTRIBUTE_TEXT) {
+		buf_append_json(out, text);
+	} else if (attribute->type == ATTRIBUTE_TEXTS) {
+		buf_append_byte(out, '[');
+		for (int64_t i = 0; i < attribute->number; i++, text += strlen(text) + 1) {
+			buf_append_text(out, i ? "," : "");
+			buf_append_json(out, text);
+		}
+		buf_append_byte(out, ']');
+	} else {
+		attribute_append(out, attribute);
+	}
 }

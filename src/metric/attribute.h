@@ -23,20 +23,27 @@ struct buf;
 
 enum attribute_type { ATTRIBUTE_TEXT,
 		      ATTRIBUTE_NUMBER,
-		      ATTRIBUTE_FLAG };
+		      ATTRIBUTE_FLAG,
+		      /* only of events */
+		      ATTRIBUTE_REAL,
+		      ATTRIBUTE_TEXTS };
 
 struct attribute {
 	const char *name;
 	enum attribute_type type;
-	const char *text; /* ATTRIBUTE_TEXT; NUL-terminated UTF-8 */
-	int64_t number;	  /* ATTRIBUTE_NUMBER; ATTRIBUTE_FLAG: 0 or 1 */
+	/* ATTRIBUTE_TEXT: NUL-terminated UTF-8; ATTRIBUTE_TEXTS: one after another */
+	const char *text;
+	int64_t number;	  /* ATTRIBUTE_NUMBER; ATTRIBUTE_FLAG: 0 or 1; ATTRIBUTE_TEXTS: how many */
+	double real;	  /* ATTRIBUTE_REAL */
 };
 
 struct attributes {
 	struct attribute items[ATTRIBUTES_MAX];
 	unsigned int n;
 	size_t used; /* bytes of storage */
-	/* All texts fit, however long, and one of several lines. */
+	/* Of an event: any text may be as long as one of several lines, but a second may be cut. */
+	bool is_of_event;
+	/* All texts fit, however long, and a long one. */
 	char storage[ATTRIBUTES_MAX * (ATTRIBUTE_TEXT_BYTES + 1) + ATTRIBUTE_LINES_BYTES -
 		     ATTRIBUTE_TEXT_BYTES];
 };
@@ -61,14 +68,24 @@ int attributes_add_lines(struct attributes *attributes, const char *name, const 
 			 size_t size);
 int attributes_add_number(struct attributes *attributes, const char *name, int64_t number);
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
+int attributes_add_real(struct attributes *attributes, const char *name, double real);
+/*
+ * Adds those of size bytes that end in NUL, up to the last that is not empty. If there is no room
+ * for some, the last is "…".
+ */
+int attributes_add_texts(struct attributes *attributes, const char *name, const char *texts,
+			 size_t size);
 /* Takes the one of that name out, if there is one. "unit": the one that says what owner it has. */
 void attributes_drop(struct attributes *attributes, const char *name);
 /* Sorts by name, so that a series is the same in whatever order its attributes were added. */
 void attributes_sort(struct attributes *attributes);
 /*
  * Its value as plain text: a number in decimal, for which there is room, a flag as true or false.
+ * Not of an event: only the first of several texts.
  */
-#define ATTRIBUTE_NUMBER_BYTES 24
+#define ATTRIBUTE_NUMBER_BYTES 32
 const char *attribute_text(const struct attribute *attribute, char room[ATTRIBUTE_NUMBER_BYTES]);
-/* Appends that. */
+/* Appends that; several texts with blanks between them. */
 void attribute_append(struct buf *out, const struct attribute *attribute);
+/* Appends "name":value. */
+void attribute_append_json(struct buf *out, const struct attribute *attribute);

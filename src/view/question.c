@@ -109,27 +109,46 @@ bool question_wants_metric(const struct question *question, const struct metric 
 	return !question->metrics.n_items || is_exempt(question, metric);
 }
 
-static bool is_met(const struct condition *condition, const struct series *series)
+/* A list is matched as it is shown. */
+static bool is_match(const char *pattern, const struct attribute *attribute)
 {
-	const char *pattern = condition->pattern;
+	_cleanup_(buf_done) struct buf list = BUF_INIT;
 	char number[ATTRIBUTE_NUMBER_BYTES];
+	const char *text = attribute_text(attribute, number);
 
-	array_for_each (attribute, series->attributes, series->n_attributes)
+	if (attribute->type == ATTRIBUTE_TEXTS) {
+		attribute_append(&list, attribute);
+		text = buf_text(&list);
+	}
+	return !fnmatch(pattern, text, FNM_NOESCAPE);
+}
+
+static bool is_met(const struct condition *condition, const struct attribute *attributes, size_t n)
+{
+	array_for_each (attribute, attributes, n)
 		if (question_is_named(condition->attribute, attribute->name) &&
-		    (!pattern ||
-		     !fnmatch(pattern, attribute_text(attribute, number), FNM_NOESCAPE)))
+		    (!condition->pattern || is_match(condition->pattern, attribute)))
 			return !condition->is_negated;
 	return condition->is_negated;
 }
 
-bool question_wants(const struct question *question, const struct series *series)
+static bool are_met(const struct question *question, const struct attribute *attributes, size_t n)
 {
-	if (series_is_overflow(series) || is_exempt(question, series->metric))
-		return true;
 	for (size_t i = 0; i < question->n_conditions; i++)
-		if (!is_met(&question->conditions[i], series))
+		if (!is_met(&question->conditions[i], attributes, n))
 			return false;
 	return true;
+}
+
+bool question_wants(const struct question *question, const struct series *series)
+{
+	return series_is_overflow(series) || is_exempt(question, series->metric) ||
+	       are_met(question, series->attributes, series->n_attributes);
+}
+
+bool question_wants_event(const struct question *question, const struct attributes *attributes)
+{
+	return are_met(question, attributes->items, attributes->n);
 }
 
 void question_choose(const struct question *question, const struct series *series,

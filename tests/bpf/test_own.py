@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -71,8 +72,8 @@ class Pair(unittest.TestCase):
             text = file.read()
         source = re.search(r'```c\n(.*?)```', text, re.S).group(1)
         descriptor = re.search(r'```ini\n(.*?)```', text, re.S).group(1)
-        self.file('exec.conf', descriptor)
-        compile_object(self.file('exec.bpf.c', source), os.path.join(self.directory, 'exec.bpf.o'))
+        self.file('started.conf', descriptor)
+        compile_object(self.file('started.bpf.c', source), os.path.join(self.directory, 'started.bpf.o'))
 
     def recipe(self, title):
         """The blocks of code below that heading: {language: text}."""
@@ -109,12 +110,12 @@ class OwnTest(Pair):
         os.chmod(script, 0o755)
         with Cgroup('own') as cgroup:
             lines = ''.join('%s; /bin/true; ' % script for _ in range(EXECS))
-            seen = once(['exec'], cgroup.command(['/bin/sh', '-c', lines + 'true']), params=self.params())
+            seen = once(['started'], cgroup.command(['/bin/sh', '-c', lines + 'true']), params=self.params())
             mine = seen.of(cgroup)
         self.assertEqual(mine.total('process.execs', **{'process.exec.kind': 'script'}), EXECS)
         # /bin/true each time, and the shell itself
         self.assertEqual(mine.total('process.execs', **{'process.exec.kind': 'binary'}), EXECS + 1)
-        self.assertNotIn('exec.unused', str(list(seen)))
+        self.assertNotIn('started.unused', str(list(seen)))
 
     def test_recipe_of_an_enum_as_the_key_of_an_array(self):
         forks = 'import os\nfor _ in range(50):\n    if not os.fork(): os._exit(0)\n    os.wait()\n'
@@ -145,6 +146,30 @@ class OwnTest(Pair):
             command = cgroup.command(['/bin/sh', '-c', '/bin/true; ' * 20 + ':'])
             mine = self.once_with_recipe('ends', 'Records of a ring buffer, counted', command).of(cgroup)
         self.assertEqual(mine.by('process.command'), {'true': 20, 'sh': 1})
+
+    def test_recipe_of_events_which_may_be_counted_too(self):
+        blocks = self.recipe('Events')
+        source = blocks['c'].replace('	u32 signal;', '	u32 signal;\n	val_ns half;')
+        source = source.replace('.signal = signal }', '.signal = signal, .half = (u64)signal * 500000000 }')
+        self.install('kills', source, blocks['ini'].replace('record = kill\n', 'record = kill\nseverity = warn\nattribute = test.part=a\n') +
+                     '[metric kills]\nname = test.kills\nunit = {signal}\ndescription = Signals\nrecord = kill\n')
+        for command in ('once', 'events'):
+            with self.subTest(command), Cgroup('own') as cgroup:
+                done = subprocess.run([harness.agent(), command, '--config=/dev/null', '--collector-directory=' + self.directory,
+                                       'kills', '--format=json', '--set=kills.rate_limit=0', '--whole-machine', '--where=unit=' + cgroup.path, '--',
+                                       *cgroup.command(['/bin/sh', '-c', 'for i in 1 2 3; do kill -10 $$; done; kill -12 $$; :']) ],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.PATIENCE_S,
+                                      preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in (10, 12)], check=True)
+                lines = [json.loads(line) for line in done.stdout.splitlines()]
+                self.assertEqual(done.stderr, '')
+                if command == 'once':
+                    mine = {line['attributes']['process.signal']: line['total'] for line in lines if line['name'] == 'test.kills'}
+                    self.assertEqual({number: mine[number] for number in (10, 12)}, {10: 3, 12: 1})
+                    continue
+                mine = [line for line in lines if line['attributes']['process.signal'] in (10, 12)]
+                self.assertEqual([(line['event'], line['severity'], line['attributes']['process.signal'],
+                                   line['attributes']['kills.half'], line['attributes']['test.part']) for line in mine],
+                                 [('process.signal.sent', 'WARN', number, number / 2, 'a') for number in (10, 10, 10, 12)])
 
     def test_recipe_of_chosen_cgroups(self):
         with Cgroup('own') as cgroup:

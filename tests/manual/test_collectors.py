@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/collectors.md names the metrics of each shipped collector, and nothing else, as `bpfpush list --json` does."""
+"""docs/collectors.md names the metrics and events of each shipped collector, and nothing else, as `bpfpush list --json`
+does."""
 
 import json
 import re
@@ -15,7 +16,7 @@ NAMES = sys.argv.pop(1).split(",")
 
 # They run only with fexit or kprobes, or with a PMU: not on every machine.
 CHOOSY = {"filesystem", "hardware"}
-HEADINGS = ["Metrics", "What it counts", "Settings", "Limits", "Cost"]
+HEADINGS = ["Metrics", "What it counts", "Events", "What it shows", "Settings", "Limits", "Cost"]
 
 
 class CollectorsTest(unittest.TestCase):
@@ -40,21 +41,25 @@ class CollectorsTest(unittest.TestCase):
         for name in NAMES:
             found = list(self.parts(name))
             self.assertEqual(found, [heading for heading in HEADINGS if heading in found], name)
-            self.assertLessEqual({"Metrics", "What it counts", "Cost"}, set(found), name)
+            self.assertTrue({"Metrics", "What it counts", "Cost"} <= set(found) or
+                            {"Events", "What it shows", "Cost"} <= set(found), name)
 
     def test_the_tables_are_what_the_program_lists(self):
         for name, item in self.listed.items():
             rows = re.findall(r"^\| `([\w.]+)` \| (\w+) \| `([^`]+)` \|", self.sections[name], re.MULTILINE)
             metrics = [(metric["name"], metric["kind"], metric["unit"]) for metric in item["metrics"]]
-            self.assertTrue(rows)
             self.assertEqual(sorted(rows), sorted(metrics), name)
+            rows = re.findall(r"^\| `([\w.]+)` \| (\w+) \|", self.parts(name).get("Events", ""), re.MULTILINE)
+            events = [(event["name"], event["severity"].lower()) for event in item["events"]]
+            self.assertEqual(sorted(rows), sorted(events), name)
+            self.assertTrue(metrics or events)
 
     def test_every_attribute_of_a_descriptor_is_in_its_table(self):
         for name in NAMES:
             text = program.read(f"bpf/{name}.conf")
             labels = re.findall(r"^\[label (\w+).*\]\nname = (\S+)", text, re.MULTILINE)
-            metrics = re.findall(r"^\[metric (\w+).*\]\nname = (\S+)\n((?:\w.*\n)*)", text, re.MULTILINE)
-            self.assertEqual(len(metrics), text.count("[metric "))
+            metrics = re.findall(r"^\[(?:metric|event) (\w+).*\]\nname = (\S+)\n((?:\w.*\n)*)", text, re.MULTILINE)
+            self.assertEqual(len(metrics), text.count("[metric ") + text.count("[event "))
             for table, metric, rest in metrics:
                 row = re.search(rf"^\| `{re.escape(metric)}` .*", self.sections[name], re.MULTILINE).group(0)
                 for attribute in [attribute for its_table, attribute in labels if its_table == table]:

@@ -136,6 +136,56 @@ static void what_does_not_fit_is_refused_and_the_rest_kept(void **state)
 	assert_int_equal(attributes.items[ATTRIBUTES_MAX - 1].number, ATTRIBUTES_MAX - 1);
 }
 
+static void an_event_has_long_texts_times_and_lists(void **state)
+{
+	static const char words[] = "one\0\0\x1b[m three\0\0\0", json[] = "\"words\":[\"one\",\"\",\"";
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	struct attributes attributes;
+	char text[1000];
+
+	memset(text, 'x', sizeof(text));
+	attributes_init(&attributes);
+	attributes.is_of_event = true;
+	assert_ok(attributes_add_text(&attributes, "long", text, sizeof(text)));
+	assert_int_equal(strlen(attributes.items[0].text), sizeof(text));
+	assert_ok(attributes_add_real(&attributes, "time", 0.0012345));
+	assert_ok(attributes_add_texts(&attributes, "words", words, sizeof(words)));
+	assert_int_equal(attributes.n, 3);
+	assert_int_equal(attributes.items[2].number, 3);
+	attribute_append(&out, &attributes.items[1]);
+	assert_string_equal(buf_text(&out), "0.0012345");
+	buf_reset(&out);
+	attribute_append(&out, &attributes.items[2]);
+	assert_replaced(buf_text(&out), "one  \xef\xbf\xbd[m three");
+	buf_reset(&out);
+	attribute_append_json(&out, &attributes.items[2]);
+	assert_memory_equal(buf_text(&out), json, sizeof(json) - 1);
+	assert_ok(attributes_add_texts(&attributes, "none", "\0\0", 2));
+	assert_int_equal(attributes.items[3].number, 0);
+	buf_reset(&out);
+	attribute_append(&out, &attributes.items[3]);
+	assert_string_equal(buf_text(&out), "");
+}
+
+/* Of long lists, the end is missing, and what follows has its room. */
+static void a_list_leaves_room_for_others(void **state)
+{
+	char words[8192], name[ATTRIBUTES_MAX][4];
+	struct attributes attributes;
+
+	for (size_t i = 0; i < sizeof(words); i++)
+		words[i] = i % 10 == 9 ? '\0' : 'x';
+	attributes_init(&attributes);
+	attributes.is_of_event = true;
+	for (int i = 0; i < ATTRIBUTES_MAX; i++) {
+		snprintf(name[i], sizeof(name[i]), "a%d", i);
+		assert_ok(attributes_add_texts(&attributes, name[i], words, sizeof(words)));
+		assert_true(attributes.items[i].number >= ATTRIBUTE_TEXT_BYTES / 11);
+		assert_true(attributes.used <= sizeof(attributes.storage));
+	}
+	assert_error(attributes_add_texts(&attributes, "more", words, sizeof(words)), ENOSPC);
+}
+
 static void sorting_is_by_name(void **state)
 {
 	struct attributes attributes;
@@ -159,6 +209,8 @@ int main(void)
 		cmocka_unit_test(texts_that_look_alike_stay_two),
 		cmocka_unit_test(several_lines_are_longer_and_leave_room_for_others),
 		cmocka_unit_test(what_does_not_fit_is_refused_and_the_rest_kept),
+		cmocka_unit_test(an_event_has_long_texts_times_and_lists),
+		cmocka_unit_test(a_list_leaves_room_for_others),
 		cmocka_unit_test(sorting_is_by_name),
 	};
 

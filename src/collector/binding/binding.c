@@ -12,6 +12,16 @@ struct binding *binding_find(const struct collector *collector, const char *map)
 	return array_find(collector->bindings, collector->n_bindings, map);
 }
 
+bool binding_is_of_event(const struct binding *binding)
+{
+	const struct descriptor *descriptor = binding->collector->descriptor;
+
+	array_for_each (event, descriptor->events, descriptor->n_events)
+		if (!strcmp(event->of.map, binding->map))
+			return true;
+	return false;
+}
+
 const struct delta_metric *binding_find_sum(const struct collector *collector, const char *place)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings)

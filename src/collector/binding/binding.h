@@ -19,6 +19,7 @@ struct binding {
 	const struct descriptor_metric *first; /* the first section that exports it */
 	struct shape key, value;
 	struct key_label *labels; /* of each field of the key; NULL: the map does not fit */
+	struct event_source *event; /* NULL: its records are not events */
 	/* of the key: which bucket a value counts in; NULL: none says it */
 	const struct field *bucket;
 	struct reader reader;	      /* its runs are the binding's */
@@ -44,6 +45,9 @@ struct binding {
 	diag_add((collector)->diag, (collector)->conf_path, line, __VA_ARGS__)
 #define complain_of_unknown(collector, line, what, word, items, n)	\
 	diag_add_unknown((collector)->diag, (collector)->conf_path, line, what, word, items, n)
+
+/* Has the map a section [event MAP]? */
+bool binding_is_of_event(const struct binding *binding);
 
 /* NULL: there is none. */
 struct binding *binding_find(const struct collector *collector, const char *map);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/binding/event.h"
 #include "collector/binding/key.h"
 #include "collector/binding/meaning.h"
 #include "collector/binding/option.h"
@@ -105,7 +106,7 @@ static const char *find_fault(const struct collector *collector, const struct bp
 	if (is_ring && !first->record)
 		return "has records; say of which structure: record = STRUCT";
 	if (!is_ring && first->record)
-		return "is neither a ring buffer nor a perf event array; remove \"record\"";
+		return "is neither a ring buffer nor a perf event array, and only these have records";
 	if (!traits)
 		return "has a type that cannot be exported; use a flat table (TABLE), a hash or an array";
 	if (is_old_table(collector, map))
@@ -347,12 +348,33 @@ static int bind_section(struct collector *collector, const struct descriptor_met
 	return add_metric(collector, binding, described, field, &meaning);
 }
 
+/* The binding of its map may have metrics, too, and then the same record. */
+static int bind_event(struct collector *collector, const struct descriptor_event *described)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(collector->object->bpf,
+							   described->of.map);
+	struct binding *binding = binding_find(collector, described->of.map);
+	int err = 0;
+
+	if (!map || bpf_map__is_internal(map)) {
+		collector_complain_of_map(collector, described->of.line, described->of.map);
+		return 0;
+	}
+	if (!described->of.name || !described->of.record)
+		return 0;
+	if (!binding)
+		err = binding_make(collector, map, &described->of, &binding);
+	return err || !binding->labels ? err : event_bind(binding, described);
+}
+
 int bindings_make(struct collector *collector)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < collector->descriptor->n_metrics && !err; i++)
 		err = bind_section(collector, &collector->descriptor->metrics[i]);
+	for (size_t i = 0; i < collector->descriptor->n_events && !err; i++)
+		err = bind_event(collector, &collector->descriptor->events[i]);
 	return err;
 }
 
@@ -360,6 +382,7 @@ void bindings_done(struct collector *collector)
 {
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		binding_close(binding);
+		event_unbind(binding);
 		key_labels_free(binding);
 		shape_done(&binding->key);
 		shape_done(&binding->value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a descriptor that need its metrics bound to the object's maps. */
 #include "collector/binding/bindings.h"
+#include "collector/binding/event.h"
 #include "collector/binding/key.h"
 #include "collector/hook/check.h"
 #include "util/array.h"
@@ -49,6 +50,7 @@ static void check_when(const struct collector *collector, unsigned int line, con
 
 static void check_metric(const struct binding *binding, const struct descriptor_metric *metric)
 {
+	const char *what = metric->unit ? "metric" : "event";
 	size_t n = metric->attributes.n + (metric->cpu != NULL);
 
 	check_when(binding->collector, metric->line, metric->when);
@@ -56,8 +58,8 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 		if (label->type && label->attribute)
 			n += label->type->n_own ?: 1;
 	if (n > ATTRIBUTES_MAX)
-		complain(binding->collector, metric->line, "metric \"%s\" would have %zu attributes; at most %d are possible, so remove some, or members of the key",
-			 metric->name, n, ATTRIBUTES_MAX);
+		complain(binding->collector, metric->line, "%s \"%s\" would have %zu attributes; at most %d are possible, so remove some, or members of the key",
+			 what, metric->name, n, ATTRIBUTES_MAX);
 	if (metric->cpu && has_attribute(binding, metric, 0, metric->cpu))
 		complain(binding->collector, metric->line, "metric \"%s\" has an attribute \"%s\" already; use another name for \"cpu\"",
 			 metric->name, metric->cpu);
@@ -66,8 +68,8 @@ static void check_metric(const struct binding *binding, const struct descriptor_
 				  fixed->text) ||
 		    !strcmp(fixed->text, metric->cpu ?: ""))
 			complain(binding->collector, fixed->line,
-				 "metric \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
-				 metric->name, fixed->text);
+				 "%s \"%s\" has an attribute \"%s\" already; remove this line, or use another name",
+				 what, metric->name, fixed->text);
 }
 
 /*
@@ -104,6 +106,8 @@ static void check_attributes(const struct collector *collector)
 		key_labels_check(binding);
 		for (uint32_t j = 0; j < binding->delta.n_metrics; j++)
 			check_metric(binding, binding->delta.metrics[j].user);
+		if (binding->event)
+			check_metric(binding, &binding->event->described->of);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/binding/binding.h"
+#include "collector/binding/event.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/rule.h"
 #include "util/array.h"
@@ -58,13 +58,25 @@ static char *attribute_name(const struct binding *binding, const struct key_labe
 	return made;
 }
 
+/* A time is one of an event; elsewhere nothing is. */
+static const struct label_type *find_type(const char *as, const struct field *field, bool is_event)
+{
+	const struct label_type *type;
+
+	if (is_event && !as && !strcmp(field->type_name, "val_ns"))
+		as = "seconds";
+	type = as ? label_type_named(as, field) : label_type_find(field);
+	return type && type->is_of_event && !is_event ? NULL : type;
+}
+
 /* The type that the section or, without one, the field says; NULL after a complaint. */
 static const struct label_type *type_of(const struct binding *binding,
 					const struct descriptor_label *section,
 					const struct field *field)
 {
 	const char *as = section ? section->as : NULL;
-	const struct label_type *type = as ? label_type_named(as, field) : label_type_find(field);
+	bool is_event = binding_is_of_event(binding);
+	const struct label_type *type = find_type(as, field, is_event);
 	const char *type_name = *field->type_name ? field->type_name : "an array";
 	const char *dot = *field->name ? "." : "";
 	unsigned int line = section ? section->line : binding->first->line;
@@ -72,7 +84,7 @@ static const struct label_type *type_of(const struct binding *binding,
 
 	if (type)
 		return type;
-	label_type_names(field, &names);
+	label_type_names(field, is_event, &names);
 	if (as)
 		complain(binding->collector, line,
 			 "as = %s: no type of this name fits member \"%s\" of the key of map \"%s\" (%u byte%s); write one of: %s", as,
@@ -106,8 +118,8 @@ static bool is_misread(const char *text)
 static void check_section(const struct binding *binding, const struct descriptor_label *section,
 			  const struct key_label *label)
 {
-	bool is_said = section->name || section->prefix || section->other || section->values.n ||
-		       section->matches.n;
+	bool is_more = section->prefix || section->other || section->values.n || section->matches.n;
+	bool is_said = section->name || is_more;
 
 	if (label->type->n_own && is_said)
 		complain(binding->collector, section->line,
@@ -115,6 +127,11 @@ static void check_section(const struct binding *binding, const struct descriptor
 			 "write as = %s, or remove this section",
 			 label->field->name, binding->map, section->as ?: label->field->type_name,
 			 label->type->instead);
+	else if (label->type->is_of_event && is_more)
+		complain(binding->collector, section->line,
+			 "member \"%s\" of the record of map \"%s\" is a time or a list of texts, of which only the name can be "
+			 "chosen; keep only name = and as =",
+			 label->field->name, binding->map);
 	array_for_each (value, section->values.items, section->values.n)
 		if (label_is_number(label->field) && is_misread(value->text))
 			complain(binding->collector, value->line,
@@ -170,7 +187,12 @@ int key_labels_new(struct binding *binding)
 			complain(binding->collector, section->line,
 				 "member \"%s\" of the key of map \"%s\" says the bucket, and makes no attribute; remove this section",
 				 section->member, binding->map);
-		else if (field != binding->bucket && (section || !is_filler(field)))
+		else if (section && event_is_time(binding, field) && *section->map != '*')
+			complain(binding->collector, section->line,
+				 "member \"%s\" of the record of map \"%s\" is the time, and makes no attribute; remove this section",
+				 section->member, binding->map);
+		else if (field != binding->bucket && !event_is_time(binding, field) &&
+			 (section || !is_filler(field)))
 			err = describe_label(binding, section, &binding->labels[i]);
 	}
 	return err;

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/table/layout.h"
+#include "collector/binding/event.h"
 #include "collector/binding/present.h"
+#include "collector/table/layout.h"
 #include "util/array.h"
 #include "util/duration.h"
 #include "util/hash.h"
@@ -60,6 +61,8 @@ static int key_attributes(void *user, const void *key, const struct delta_metric
 	int is_unknown = 0, r;
 
 	array_for_each (label, binding->labels, binding->key.n_fields) {
+		if (label->type && label->type->is_of_event)
+			continue;
 		r = is_summed(binding, label, key) ? 0 : label_add(label, key, attributes);
 		if (r < 0 || r & LABEL_UNWANTED)
 			return r;
@@ -137,6 +140,20 @@ void binding_close(struct binding *binding)
 	binding->rows = rows_free(binding->rows);
 }
 
+static int open_records(struct binding *binding, const struct bpf_map *map)
+{
+	const struct records_options options = {
+		.key = &binding->key,
+		.labels = binding->labels,
+		.budget = binding->collector->budget,
+		.is_counted = binding->delta.n_metrics,
+		.take = binding->event ? event_take : NULL,
+		.user = binding,
+	};
+
+	return records_open(map, &options, &binding->reader.records);
+}
+
 static int binding_open(struct binding *binding, const struct bpf_object *object)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(object, binding->map);
@@ -154,9 +171,10 @@ static int binding_open(struct binding *binding, const struct bpf_object *object
 		reader->fd = bpf_map__fd(parts.more);
 		reader->table = table_from_parts(&parts);
 	}
+	if (binding->event)
+		event_open(binding, object);
 	if (binding->first->record)
-		err = records_open(map, &binding->key, binding->labels, binding->collector->budget,
-				   &reader->records);
+		err = open_records(binding, map);
 	binding->delta.attributes = key_attributes;
 	binding->delta.user = binding;
 	err = err ?:
@@ -253,9 +271,10 @@ static int read_past(struct binding *binding)
 static void count_from_zero(struct binding *binding)
 {
 	struct rows *rows = binding->rows;
+	bool is_counted = binding->reader.records && binding->delta.n_metrics;
 
 	/* Records came before the start. */
-	for (uint32_t row = 0; binding->reader.records && row < rows->n; row++) {
+	for (uint32_t row = 0; is_counted && row < rows->n; row++) {
 		*rows_previous(rows, row) = 0;
 		rows_at(rows, row)->stay = ROWS_GO;
 	}

@@ -182,8 +182,8 @@ static int read_file(struct ini_file *file, struct diag *diag, struct descriptor
 		diag_add(diag, file->path, 0, "no [collector] section; begin with one that has a description = …");
 	if (!descriptor->description)
 		descriptor->description = "";
-	if (!descriptor->n_metrics)
-		diag_add(diag, file->path, 0, "no [metric MAP] section, so nothing would be shown; add one for each map to export");
+	if (!descriptor->n_metrics && !descriptor->n_events)
+		diag_add(diag, file->path, 0, "no [metric MAP] or [event MAP] section, so nothing would be shown; add one for each map to export");
 	*ret_descriptor = TAKE_PTR(descriptor);
 	return 0;
 }

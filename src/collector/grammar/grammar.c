@@ -69,12 +69,15 @@ static const char *check_expire(const char *value)
 		   sizeof(*((struct descriptor *)NULL)->list)
 #define PLACE(structure, subject) \
 	offsetof(struct structure, subject), offsetof(struct structure, line)
+#define EVENT_PLACE offsetof(struct descriptor_event, of.map), \
+		    offsetof(struct descriptor_event, of.line)
 
 const struct grammar_section grammar_sections[GRAMMAR_SECTIONS] = {
 	{ "collector" },
 	{ "param", "NAME", LIST(params), PLACE(descriptor_param, name) },
 	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map),
 	  offsetof(struct descriptor_metric, member) },
+	{ "event", "MAP", LIST(events), EVENT_PLACE },
 	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map),
 	  offsetof(struct descriptor_label, member) },
 	{ "program", "NAME", LIST(programs), PLACE(descriptor_program, name) },
@@ -106,6 +109,14 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "zero", offsetof(struct descriptor_metric, zero), .words = { "yes", "no" } },
 	{ "metric", "since", offsetof(struct descriptor_metric, since), .words = { "start", "zero" } },
 	{ "metric", "record", offsetof(struct descriptor_metric, record) },
+	{ "event", "name", offsetof(struct descriptor_event, of.name), NULL, true, .pattern = &name },
+	{ "event", "description", offsetof(struct descriptor_event, of.description), NULL, true },
+	{ "event", "record", offsetof(struct descriptor_event, of.record), NULL, true },
+	{ "event", "attribute", offsetof(struct descriptor_event, of.attributes), NULL, false,
+	  GRAMMAR_PAIRS, .pattern = &attribute },
+	{ "event", "severity", offsetof(struct descriptor_event, severity),
+	  .words = { "trace", "debug", "info", "warn", "error", "fatal" } },
+	{ "event", "when", offsetof(struct descriptor_event, of.when) },
 	{ "label", "name", offsetof(struct descriptor_label, name), .pattern = &name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },
 	{ "label", "prefix", offsetof(struct descriptor_label, prefix), .pattern = &filled },

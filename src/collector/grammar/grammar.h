@@ -31,12 +31,12 @@ struct grammar_key {
 	bool is_required;
 	enum grammar_form form;
 	bool is_kept; /* even if check refuses it, so that it does not count as missing as well */
-	const char *words[4]; /* those that it may be, ended by NULL; none: any text */
+	const char *words[7]; /* those that it may be, ended by NULL; none: any text */
 	struct grammar_pattern *pattern; /* that a text has to match; NULL: none */
 };
 
-#define GRAMMAR_SECTIONS 6
-#define GRAMMAR_KEYS 41
+#define GRAMMAR_SECTIONS 7
+#define GRAMMAR_KEYS 47
 extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
 extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 

@@ -126,6 +126,7 @@ struct label_type {
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
 	bool is_function; /* of the kernel, see labels_find_symbols() */
+	bool is_of_event; /* makes an attribute of events; records are counted without it */
 	bool is_of_top;	  /* only the topmost cgroup of a unit counts */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	/* attributes that it names itself, so that no [label] can; 0: it makes one */
@@ -140,8 +141,8 @@ struct label_type {
 const struct label_type *label_type_find(const struct field *field);
 /* word: "NAME" or "NAME …". NULL: there is none, or none that fits the field. */
 const struct label_type *label_type_named(const char *word, const struct field *field);
-/* Appends the names of those that fit. */
-void label_type_names(const struct field *field, struct buf *out);
+/* Appends the names of those that fit. is_record: those of events, too. */
+void label_type_names(const struct field *field, bool is_record, struct buf *out);
 
 /* A member of the keys of a map, and the attribute that it becomes. */
 struct key_label {

@@ -227,6 +227,18 @@ static void put_integer(struct member *member)
 		   member->number);
 }
 
+static int add_seconds(const struct member *member)
+{
+	return attributes_add_real(member->attributes, member->label->attribute,
+				   (double)member->value / (double)NS_PER_S);
+}
+
+static int add_words(const struct member *member)
+{
+	return attributes_add_texts(member->attributes, member->label->attribute,
+				    member->raw, member->label->field->size_bytes);
+}
+
 static bool cgroup_is_gone(struct labels *labels, uint64_t id)
 {
 	return cgroups_is_gone(labels->cgroups, id);
@@ -274,6 +286,8 @@ static const struct label_type label_table[] = {
 	{ "integer", NUMBER, 0, 0, false, NULL, put_integer, .kind = ATTRIBUTE_NUMBER },
 	{ "enum", CLASS(ENUM), 0, 0, false, NULL, put_enum },
 	{ LABEL_KERNEL_ENUM, NUMBER, 0, 0, false, NULL, put_kernel_enum },
+	{ "seconds", NUMBER, 8, 0, false, NULL, .add = add_seconds, .is_of_event = true },
+	{ "words", ARRAY, 0, 1, false, NULL, .add = add_words, .is_of_event = true },
 	{ "none", NUMBER | ARRAY },
 };
 
@@ -302,10 +316,10 @@ const struct label_type *label_type_named(const char *word, const struct field *
 	return NULL;
 }
 
-void label_type_names(const struct field *field, struct buf *out)
+void label_type_names(const struct field *field, bool is_record, struct buf *out)
 {
 	array_for_each (type, label_table, ARRAY_SIZE(label_table))
-		if (is_fit(type, field))
+		if (is_fit(type, field) && (is_record || !type->is_of_event))
 			buf_printf(out, "%s%s", out->size ? ", " : "", type->name);
 }
 

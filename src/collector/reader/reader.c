@@ -240,7 +240,7 @@ int reader_read(struct reader *reader, struct rows *rows)
 	free(numbers);
 	rows_begin(rows);
 	if (reader->records)
-		records_count(reader->records, rows, true);
+		records_take(reader->records, rows, true);
 	else
 		err = reader->is_table ? read_table(reader, rows) : read_batches(reader, rows);
 	rows_end(rows);

@@ -33,12 +33,7 @@ static void append_head(struct buf *out, struct series *series)
 		buf_append_text(&head, "\"attributes\":{");
 		for (unsigned int i = 0; i < series->n_attributes; i++) {
 			buf_append_text(&head, i ? "," : "");
-			buf_append_json(&head, series->attributes[i].name);
-			buf_append_byte(&head, ':');
-			if (series->attributes[i].type == ATTRIBUTE_TEXT)
-				buf_append_json(&head, series->attributes[i].text);
-			else /* an integer, true or false */
-				attribute_append(&head, &series->attributes[i]);
+			attribute_append_json(&head, &series->attributes[i]);
 		}
 		buf_append_byte(&head, '}');
 		if (!buf_error(&head))

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/*
+ * Events: a record of a ring buffer for each thing that happened, which [event NAME] of the
+ * descriptor describes. A record is a structure. Give it a member of type val_boot_ns, its time.
+ *
+ *     EVENTS(execs);
+ *     const struct exec_event *exec_event; // so that the compiler keeps the type
+ *
+ *     if (!event_is_admitted(execs))
+ *             return 0;
+ *     …
+ *     event_send(execs, &event, sizeof(event));
+ *
+ * A flood costs a read for each event that is left out. Those are counted, and so are those that
+ * found no room; the agent reports both.
+ */
+
+#include "label.h"
+
+/* At most so many events of each ring in each second, of the whole machine; 0: any number. */
+const volatile u64 rate_limit = 1000;
+
+struct event_losses {
+	u64 limited;
+	u64 full;
+};
+
+/* In one number, so that a CPU that begins a second does not meet another one that does. */
+struct event_second {
+	u64 second_and_n; /* since boot, above 32 bits of how many events it had */
+};
+
+#define EVENT_SECOND_SHIFT 32
+
+/* The agent makes the ring as large as its setting says. */
+#define EVENTS(ring)                                                                               \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_RINGBUF);                                                \
+		__uint(max_entries, 1 << 20);                                                      \
+	} ring SEC(".maps");                                                                       \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                           \
+		__uint(max_entries, 1);                                                            \
+		__type(key, u32);                                                                  \
+		__type(value, struct event_losses);                                                \
+	} ring##_losses SEC(".maps");                                                              \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
+		__uint(max_entries, 1);                                                            \
+		__type(key, u32);                                                                  \
+		__type(value, struct event_second);                                                \
+	} ring##_second SEC(".maps")
+
+/* Without a limit nothing is shared. Once a second is full, CPUs only read what they share. */
+static __always_inline bool event_take_turn(struct event_second *of)
+{
+	u64 now = bpf_ktime_get_boot_ns() / 1000000000 << EVENT_SECOND_SHIFT;
+	u64 seen = *(volatile u64 *)&of->second_and_n;
+
+	if (seen < now && __sync_val_compare_and_swap(&of->second_and_n, seen, now + 1) == seen)
+		return true;
+	/* Another CPU has begun it, or a second that follows. */
+	seen = *(volatile u64 *)&of->second_and_n;
+	if ((u32)seen >= rate_limit)
+		return false;
+	return (u32)__sync_fetch_and_add(&of->second_and_n, 1) < rate_limit;
+}
+
+static __always_inline bool event_admit(void *second, void *losses)
+{
+	u32 zero = 0;
+	struct event_second *of = bpf_map_lookup_elem(second, &zero);
+	struct event_losses *lost;
+
+	if (!rate_limit || (of && event_take_turn(of)))
+		return true;
+	lost = bpf_map_lookup_elem(losses, &zero);
+	if (lost)
+		__sync_fetch_and_add(&lost->limited, 1);
+	return false;
+}
+
+static __always_inline void event_put(void *ring, void *losses, void *event, u64 bytes)
+{
+	struct event_losses *lost;
+	u32 zero = 0;
+
+	if (!bpf_ringbuf_output(ring, event, bytes, 0))
+		return;
+	lost = bpf_map_lookup_elem(losses, &zero);
+	if (lost)
+		__sync_fetch_and_add(&lost->full, 1);
+}
+
+/* Is the event within the limit? Call it before what costs something, once for each event. */
+#define event_is_admitted(ring) event_admit(&ring##_second, &ring##_losses)
+/* bytes: of the structure, or fewer if its last member is an array that is not full. */
+#define event_send(ring, event, bytes) event_put(&ring, &ring##_losses, event, bytes)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/binding/event.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/array.h"
+
+/* Of one CPU, as event.h has it. */
+struct counted {
+	uint64_t limited, full;
+};
+
+bool event_is_time(const struct binding *binding, const struct field *field)
+{
+	return binding_is_of_event(binding) && field->class == FIELD_INTEGER &&
+	       field->size_bytes == sizeof(uint64_t) && !strcmp(field->type_name, "val_boot_ns");
+}
+
+int event_bind(struct binding *binding, const struct descriptor_event *described)
+{
+	struct event_source *source = binding->event = calloc(1, sizeof(*source));
+
+	if (!source)
+		return -ENOMEM;
+	source->described = described;
+	source->losses_fd = -1;
+	source->kind = (struct event_kind){ binding->collector->name, described->of.name,
+					    described->of.description,
+					    severity_named(described->severity) };
+	source->event.kind = &source->kind;
+	array_for_each (field, binding->key.fields, binding->key.n_fields)
+		if (event_is_time(binding, field))
+			source->time = source->time ?: field;
+	if (strcmp(binding->first->record ?: "", described->of.record))
+		complain(binding->collector, described->of.line,
+			 "\"record\" differs from that on line %u; it must be the same for all of map \"%s\"",
+			 binding->first->line, binding->map);
+	else if (!source->time)
+		complain(binding->collector, described->of.line,
+			 "record = %s: no member has the time of the event; add one of type val_boot_ns",
+			 described->of.record);
+	return 0;
+}
+
+void event_unbind(struct binding *binding)
+{
+	free(binding->event);
+	binding->event = NULL;
+}
+
+void event_open(struct binding *binding, const struct bpf_object *object)
+{
+	char name[128];
+	const struct bpf_map *map;
+
+	snprintf(name, sizeof(name), "%s_losses", binding->map);
+	map = bpf_object__find_map_by_name(object, name);
+	if (map && bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY &&
+	    bpf_map__value_size(map) == sizeof(struct counted))
+		binding->event->losses_fd = bpf_map__fd(map);
+}
+
+struct event_losses event_losses(const struct binding *binding)
+{
+	struct records_lost lost = records_lost(binding->reader.records);
+	struct event_losses losses = { .full = lost.n_full, .damaged = lost.n_short };
+	size_t n = (size_t)libbpf_num_possible_cpus();
+	struct counted *counted = calloc(n, sizeof(*counted));
+
+	if (binding->event->losses_fd >= 0 && counted &&
+	    !bpf_map_lookup_elem(binding->event->losses_fd, &(uint32_t){ 0 }, counted))
+		for (size_t i = 0; i < n; i++) {
+			losses.limited += counted[i].limited;
+			losses.full += counted[i].full;
+		}
+	free(counted);
+	return losses;
+}
+
+/* False: the configuration excludes it. An attribute without room is left out. */
+static bool fill_attributes(const struct binding *binding, const void *record,
+			    struct attributes *attributes)
+{
+	const struct descriptor_list *fixed = &binding->event->described->of.attributes;
+
+	attributes_init(attributes);
+	attributes->is_of_event = true;
+	array_for_each (label, binding->labels, binding->key.n_fields) {
+		int r = label_add(label, record, attributes);
+
+		if (r > 0 && r & LABEL_UNWANTED)
+			return false;
+	}
+	array_for_each (item, fixed->items, fixed->n)
+		(void)attributes_add_text(attributes, item->text, item->value, strlen(item->value));
+	return true;
+}
+
+void events_end(const struct collector *collector)
+{
+	const struct event_sink *sink = collector->sink;
+
+	if (sink && sink->end && collector->descriptor->n_events)
+		sink->end(sink->user);
+}
+
+void event_take(void *user, const void *record)
+{
+	const struct binding *binding = user;
+	struct event_source *source = binding->event;
+	const struct event_sink *sink = binding->collector->sink;
+	const struct field *time = source->time;
+	struct event *event = &source->event;
+
+	if (!sink ||
+	    !variable_is_on(&binding->collector->variables, source->described->of.when) ||
+	    !fill_attributes(binding, record, &event->attributes))
+		return;
+	event->time_ns = binding->collector->labels->boot_ns +
+			 shape_load((const uint8_t *)record + time->offset_bytes, time->size_bytes);
+	sink->take(sink->user, event);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A section [event MAP]: each record of the map is an event. Its members become attributes as those
+ * of a key do, and a val_ns becomes a number of seconds. The member of type val_boot_ns is the
+ * time.
+ */
+
+#include "collector/binding/binding.h"
+#include "metric/event.h"
+
+struct bpf_object;
+
+struct event_source {
+	const struct descriptor_event *described;
+	struct event_kind kind;
+	const struct field *time;
+	int losses_fd;		  /* of the map MAP_losses of event.h; -1: there is none */
+	struct event event;	  /* room for one */
+};
+
+/*
+ * The binding is of that section; it has its labels. Mistakes go to .diag of the collector.
+ * -ENOMEM.
+ */
+int event_bind(struct binding *binding, const struct descriptor_event *described);
+void event_unbind(struct binding *binding);
+/* After the object was loaded. */
+void event_open(struct binding *binding, const struct bpf_object *object);
+/* Since the start. */
+struct event_losses event_losses(const struct binding *binding);
+/* Does the member say when the event was? It makes no attribute then. */
+bool event_is_time(const struct binding *binding, const struct field *field);
+/* The sink of the collector, if any, has got all that there is. */
+void events_end(const struct collector *collector);
+/* Passes a record on to the sink of the collector. user: the binding. */
+void event_take(void *user, const void *record);
