@@ -25,7 +25,7 @@ from night import IS_NIGHT
 
 # Those whose figures depend on the kernel.
 COUNTED = ["test_" + name for name in (
-    "block", "cgroup", "compat", "dns", "drops", "fileio", "filesystem", "hardirq", "memory", "network", "pagecache", "probes", "process",
+    "block", "cgroup", "compat", "dns", "drops", "events", "fileio", "filesystem", "hardirq", "memory", "network", "pagecache", "probes", "process",
     "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle", "usage")]
 # For each change: each collector counts what it is for, by the hooks that each kernel has in its own way. What else is counted
 # takes twice as long and hangs less on the kernel: by night, the oldest and the newest count all.
@@ -36,6 +36,9 @@ CORE = [
     "test_dns.DnsTest.test_every_lookup_is_counted_with_its_error",
     "test_drops.DropsTest.test_datagrams_to_no_socket",
     "test_drops.DropsTest.test_datagrams_to_a_full_socket",
+    "test_events.ExecTest.test_each_is_there_with_its_arguments",
+    "test_events.ExecTest.test_a_flood_is_limited_and_counted",
+    "test_events.ExitTest",
     "test_fileio.FileioTest.test_operations_and_bytes_of_regular_files_are_counted",
     "test_fileio.FileioTest.test_failures_are_counted_by_error",
     "test_fileio.FileioTest.test_disk_bytes_are_those_of_the_kernel",
