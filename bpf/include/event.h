@@ -34,7 +34,7 @@ struct event_second {
 
 #define EVENT_SECOND_SHIFT 32
 
-/* The agent makes the ring as large as its setting says. */
+/* The ring has room for 1 MiB of events that the agent has not read yet. */
 #define EVENTS(ring)                                                                               \
 	struct {                                                                                   \
 		__uint(type, BPF_MAP_TYPE_RINGBUF);                                                \
@@ -71,10 +71,13 @@ static __always_inline bool event_take_turn(struct event_second *of)
 static __always_inline bool event_admit(void *second, void *losses)
 {
 	u32 zero = 0;
-	struct event_second *of = bpf_map_lookup_elem(second, &zero);
 	struct event_losses *lost;
+	struct event_second *of;
 
-	if (!rate_limit || (of && event_take_turn(of)))
+	if (!rate_limit)
+		return true;
+	of = bpf_map_lookup_elem(second, &zero);
+	if (of && event_take_turn(of))
 		return true;
 	lost = bpf_map_lookup_elem(losses, &zero);
 	if (lost)

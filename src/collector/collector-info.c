@@ -219,7 +219,8 @@ const struct event_kind *collector_event(const struct collector *collector, size
 	array_for_each (binding, collector->bindings, collector->n_bindings) {
 		if (!binding->event || i--)
 			continue;
-		add_attributes(binding, &binding->event->described->of, names);
+		if (names)
+			add_attributes(binding, &binding->event->described->of, names);
 		return &binding->event->kind;
 	}
 	return NULL;

@@ -56,8 +56,8 @@ void collectors_find_symbols(struct collector *const *items, size_t n, struct ke
 void collector_list_attributes(const struct collector *collector, const struct metric *metric,
 			       struct names *names);
 /*
- * What the i-th [event MAP] makes; adds the attributes that it may have, in their order. NULL:
- * there are fewer.
+ * What the i-th [event MAP] makes; adds the attributes that it may have, in their order, unless
+ * names is NULL. NULL: there are fewer.
  */
 const struct event_kind *collector_event(const struct collector *collector, size_t i,
 					 struct names *names);
@@ -76,11 +76,11 @@ uint64_t collectors_size(struct collector *const *collectors, size_t n, uint64_t
  */
 int collector_start(struct collector *collector, struct buf *why);
 /*
- * Of maps whose records are counted: the i-th descriptor, readable when some wait; -1: i is too
- * large.
+ * Of maps whose records are counted, or are events: the i-th descriptor, readable when some wait;
+ * -1: i is too large.
  */
 int collector_wake_fd(const struct collector *collector, size_t i);
-/* Counts some of them, in between collections. */
+/* Takes some of them, in between collections. */
 void collector_wake(struct collector *collector);
 
 /*

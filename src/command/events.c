@@ -46,7 +46,8 @@ static bool is_to_end(void)
 	sigset_t set;
 
 	return !sigpending(&set) &&
-	       (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+	       (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 ||
+		sigismember(&set, SIGHUP) == 1);
 }
 
 /* A reader that does not read is waited for, but not by someone who wants to end. -errno. */

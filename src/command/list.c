@@ -169,7 +169,6 @@ static void add_collector(struct page *page, struct collector *collector)
 	const struct budget *budget = collector->budget;
 	double ratio = cpu_ratio(page, collector, false);
 	const struct event_kind *event;
-	struct names names = { 0 };
 
 	buf_printf(&page->text, "%s: %s\n  from %s\n", collector->name, description,
 		   collector->is_probe ? collector->conf_path : collector->directory);
@@ -191,7 +190,7 @@ static void add_collector(struct page *page, struct collector *collector)
 	for (size_t i = 0; i < collector->n_metrics; i++)
 		add_metric(page, collector->metrics[i]);
 	buf_end_list(&page->json, "],\"events\":[");
-	for (size_t i = 0; (event = collector_event(collector, i, &names)); i++)
+	for (size_t i = 0; (event = collector_event(collector, i, NULL)); i++)
 		add_event(page, event);
 	buf_end_list(&page->json, "],\"settings\":[");
 	if (!collector->is_probe)

@@ -70,8 +70,8 @@ int attributes_add_number(struct attributes *attributes, const char *name, int64
 int attributes_add_flag(struct attributes *attributes, const char *name, bool flag);
 int attributes_add_real(struct attributes *attributes, const char *name, double real);
 /*
- * Adds those of size bytes that end in NUL, up to the last that is not empty. If there is no room
- * for some, the last is "…".
+ * Adds those of size bytes that end in NUL, up to the last that is not empty. If some do not fit,
+ * the last is "…".
  */
 int attributes_add_texts(struct attributes *attributes, const char *name, const char *texts,
 			 size_t size);

@@ -10,7 +10,7 @@
 #include "metric/event.h"
 #include "util/buf.h"
 
-#define EVENT_COLUMNS_MAX 64
+#define EVENT_COLUMNS_MAX 256
 
 struct event_lines {
 	struct event_column {
