@@ -146,14 +146,16 @@ int attributes_add_texts(struct attributes *attributes, const char *name, const 
 	while (size && !texts[size - 1])
 		size--;
 	for (; size && !err; n_texts++, attributes->n = n) {
-		size_t used = (size_t)(attributes->storage + attributes->used - start);
+		size_t left = limit - (size_t)(attributes->storage + attributes->used - start);
 
-		if (used + HASH_TEXT_BYTES + sizeof(more) > limit) {
+		if (left < HASH_TEXT_BYTES + sizeof(more)) {
 			texts = more;
 			size = sizeof(more) - 1;
+		} else {
+			left -= sizeof(more); /* which may follow */
 		}
 		length = strnlen(texts, size);
-		err = add_text(attributes, name, texts, length, limit - used, false);
+		err = add_text(attributes, name, texts, length, left, false);
 		size -= length < size ? length + 1 : length;
 		texts += length + 1;
 	}

@@ -173,15 +173,18 @@ static void a_list_leaves_room_for_others(void **state)
 	char words[8192], name[ATTRIBUTES_MAX][4];
 	struct attributes attributes;
 
-	for (size_t i = 0; i < sizeof(words); i++)
-		words[i] = i % 10 == 9 ? '\0' : 'x';
-	attributes_init(&attributes);
-	attributes.is_of_event = true;
-	for (int i = 0; i < ATTRIBUTES_MAX; i++) {
-		snprintf(name[i], sizeof(name[i]), "a%d", i);
-		assert_ok(attributes_add_texts(&attributes, name[i], words, sizeof(words)));
-		assert_true(attributes.items[i].number >= ATTRIBUTE_TEXT_BYTES / 11);
-		assert_true(attributes.used <= sizeof(attributes.storage));
+	for (size_t length = 1; length < 40; length++) {
+		for (size_t i = 0; i < sizeof(words); i++)
+			words[i] = i % length == length - 1 ? '\0' : 'x';
+		attributes_init(&attributes);
+		attributes.is_of_event = true;
+		for (int i = 0; i < ATTRIBUTES_MAX; i++) {
+			snprintf(name[i], sizeof(name[i]), "a%d", i);
+			assert_ok(attributes_add_texts(&attributes, name[i], words, sizeof(words)));
+			if (length > 1)
+				assert_true((size_t)attributes.items[i].number >= ATTRIBUTE_TEXT_BYTES / (length + 2));
+			assert_true(attributes.used <= sizeof(attributes.storage));
+		}
 	}
 	assert_error(attributes_add_texts(&attributes, "more", words, sizeof(words)), ENOSPC);
 }
