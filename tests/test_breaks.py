@@ -22,7 +22,7 @@ import source  # pylint: disable=wrong-import-position
 BREAKS = {
     "lint": ("prose", "README.md", "bpfpush is a small native agent", "bpfpush is a small native agent " + "x" * 200),
     "unit": ("buf", "src/util/buf.c", "needed - 1 > buf->limit_bytes", "needed - 1 >= buf->limit_bytes"),
-    "golden": ("otlp-cumulative-explicit", "src/export/otlp/point.c", "(double)raw / (double)metric->divisor", "(double)raw"),
+    "golden": ("otlp-cumulative-explicit", "src/export/otlp/message/point.c", "(double)raw / (double)metric->divisor", "(double)raw"),
     "collectors": ("dump", "bpf/scheduler.conf", "unit = {migration}", "unit = {move}"),
     "bpf": ("syscalls", "bpf/task/syscalls.h", "table_count(&value->count, 1, is_own)",
             "table_count(&value->count, bpf_get_prandom_u32() & 255 ? 1 : 2, is_own)"),

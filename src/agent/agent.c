@@ -35,53 +35,6 @@ uint64_t agent_boot_ns(void)
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 }
 
-static void save_agent(void *user)
-{
-	struct agent *agent = user;
-
-	state_save(agent->state, agent);
-}
-
-static int open_exporters(struct agent *agent)
-{
-	const struct agent_options *options = &agent->options;
-	const struct config *config = options->config;
-	size_t n_closed = 0;
-
-	agent->queue_budget.limit_bytes = config->agent.queue_bytes;
-	agent->context = (struct exporter_context){
-		.event = agent->event,
-		.resource = config->resource.items,
-		.n_resource = config->resource.n,
-		.version = VERSION,
-		.queue_budget = &agent->queue_budget,
-		.interval_ns = options->interval_ns,
-		.save = save_agent,
-		.save_user = agent,
-		.is_once = options->is_once,
-		.opens_later = !options->is_filter,
-	};
-	agent->exporters = calloc(config->n_exporters + 1, sizeof(*agent->exporters));
-	if (!agent->exporters)
-		return -ENOMEM;
-	agent->context.opened = agent->exporters;
-	array_for_each (exporter, config->exporters, config->n_exporters) {
-		struct exporter **next = &agent->exporters[agent->n_exporters];
-		int err = exporter_open(exporter->name, exporter->ops, exporter->options,
-					&agent->context, next);
-
-		if (err == -ENOMEM)
-			return err;
-		if (err) /* it has said why */
-			return -ECANCELED;
-		agent->n_exporters++;
-		n_closed += (*next)->stats.is_failing;
-	}
-	if (n_closed && n_closed == agent->n_exporters)
-		log_warning("no exporter could be opened: counting goes on, and each collection tries to open them again");
-	return 0;
-}
-
 /* All collectors count from one moment on, not each from its own attaching. */
 static void read_baselines(struct agent *agent)
 {
@@ -136,7 +89,21 @@ static int on_records(sd_event_source *source, int fd, uint32_t events, void *us
 	return 0;
 }
 
-/* What programs tell of is counted as it comes, or before the next collection. */
+static int listen_to_records(struct agent *agent, struct collector *collector)
+{
+	int err = 0, fd;
+
+	for (size_t i = 0; err >= 0 && (fd = collector_wake_fd(collector, i)) >= 0; i++) {
+		sd_event_source *source;
+
+		err = sd_event_add_io(agent->event, &source, fd, EPOLLIN, on_records, collector);
+		if (err >= 0)
+			err = array_append(&agent->listeners, &agent->n_listeners, &source);
+	}
+	return err;
+}
+
+/* What programs report is counted as it comes, or before the next collection. */
 static int listen_to_programs(struct agent *agent)
 {
 	const struct collector_set *set = agent->options.set;
@@ -145,13 +112,26 @@ static int listen_to_programs(struct agent *agent)
 
 	if (fd >= 0)
 		err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_names, cgroups);
-	for (size_t i = 0; i < set->n_shown; i++)
-		set->items[i]->sink = agent->options.sink;
-	for (size_t i = 0; i < set->n; i++)
-		for (size_t j = 0; err >= 0 && (fd = collector_wake_fd(set->items[i], j)) >= 0; j++)
-			err = sd_event_add_io(agent->event, NULL, fd, EPOLLIN, on_records,
-					      set->items[i]);
+	for (size_t i = 0; i < set->n && err >= 0; i++)
+		err = listen_to_records(agent, set->items[i]);
 	return err;
+}
+
+void agent_listen(struct agent *agent, bool is_listening)
+{
+	for (size_t i = 0; i < agent->n_listeners; i++)
+		sd_event_source_set_enabled(agent->listeners[i],
+					    is_listening ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+/* Where events go. Those that a process before has left in the rings go there, too. */
+static void set_sinks(struct agent *agent)
+{
+	const struct collector_set *set = agent->options.set;
+	const struct event_sink *own = agent_takes_events(agent) ? &agent->sink : NULL;
+
+	for (size_t i = 0; i < set->n_shown; i++)
+		set->items[i]->sink = agent->options.sink ?: own;
 }
 
 /*
@@ -218,14 +198,16 @@ int agent_new(const struct agent_options *options, struct agent **ret_agent)
 	agent->instance_fd = -1;
 	err = sd_event_new(&agent->event);
 	if (err >= 0)
-		err = add_sweep(agent) ?: open_exporters(agent);
+		err = add_sweep(agent) ?: agent_open_exporters(agent);
 	if (!err && !options->is_filter)
 		agent->state = state_new(options->kept);
 	options->set->is_brief = options->is_once;
 	err = err ?: collector_set_start(options->set, options->kept);
 	err = err ?: list_metrics(agent);
-	if (!err)
+	if (!err) {
+		set_sinks(agent);
 		begin_counting(agent);
+	}
 	err = err ?: listen_to_programs(agent);
 	if (err < 0)
 		return err;
@@ -253,6 +235,9 @@ void agent_free(struct agent *agent)
 	free(agent->batch.metrics);
 	sd_event_source_unref(agent->timer);
 	sd_event_source_unref(agent->sweep);
+	for (size_t i = 0; i < agent->n_listeners; i++)
+		sd_event_source_unref(agent->listeners[i]);
+	free(agent->listeners);
 	sd_event_unref(agent->event);
 	free(agent);
 }
@@ -385,6 +370,7 @@ void agent_finish(struct agent *agent, bool *stop)
 
 	agent->batch.is_last = true;
 	agent_collect(agent); /* a part of the time that the service manager grants */
+	agent_listen(agent, false); /* what comes now waits for the next process */
 	*stop = false;
 	same_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns + SAME_SIGNAL_NS;
 	while ((wait_ns = patience_ns(agent)) > (passed_ns = clock_ns(CLOCK_BOOTTIME) - begin_ns)) {

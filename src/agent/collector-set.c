@@ -191,6 +191,16 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	return 0;
 }
 
+bool collector_set_has_events(const struct collector_set *set)
+{
+	struct names names = { 0 };
+
+	for (size_t i = 0; i < set->n_shown; i++)
+		if (collector_event(set->items[i], 0, &names))
+			return true;
+	return false;
+}
+
 void collector_set_done(struct collector_set *set)
 {
 	for (size_t i = 0; i < set->n; i++)

@@ -55,7 +55,18 @@ static int try_all(struct sd_event *event, struct exporter **exporters, size_t *
 	return r < 0 ? r : is_failing;
 }
 
-int agent_connect(const struct config *config, FILE *out)
+/* Opens what sends one signal of it, if there is a receiver. */
+static int add_trial(const struct config_exporter *exporter, enum signals signal,
+		     const struct exporter_context *context, struct exporter **ret_exporter)
+{
+	const char *name;
+	const struct exporter_ops *ops = config_exporter_ops(exporter, signal, &name);
+
+	return ops && ops->probe ?
+		       exporter_open(name, ops, exporter->options, context, ret_exporter) : 0;
+}
+
+int agent_connect(const struct config *config, bool has_events, FILE *out)
 {
 	struct exporter_context context = {
 		.resource = config->resource.items,
@@ -65,7 +76,8 @@ int agent_connect(const struct config *config, FILE *out)
 		.opens_later = true,
 		.is_trial = true,
 	};
-	_cleanup_(freep) struct exporter **exporters = calloc(config->n_exporters + 1,
+	enum signals last = has_events ? SIGNAL_EVENTS : SIGNAL_METRICS;
+	_cleanup_(freep) struct exporter **exporters = calloc(2 * config->n_exporters + 1,
 							      sizeof(*exporters));
 	size_t n = 0;
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
@@ -76,10 +88,10 @@ int agent_connect(const struct config *config, FILE *out)
 	array_for_each (exporter, config->exporters, config->n_exporters) {
 		if (!exporter->ops->probe)
 			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
-		else if (r >= 0)
-			r = exporter_open(exporter->name, exporter->ops, exporter->options,
-					  &context, &exporters[n]);
-		n += exporters[n] != NULL;
+		for (enum signals signal = SIGNAL_METRICS; signal <= last && r >= 0; signal <<= 1) {
+			r = add_trial(exporter, signal, &context, &exporters[n]);
+			n += exporters[n] != NULL;
+		}
 	}
 	if (r >= 0)
 		r = try_all(context.event, exporters, &n, out);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent/options.h"
+#include "metric/event.h"
 #include "util/duration.h"
 
 struct self;
@@ -32,10 +33,13 @@ struct agent {
 	sd_event *event;
 	sd_event_source *timer;
 	sd_event_source *sweep; /* enabled while there may be keys to remove */
+	sd_event_source **listeners; /* to what programs report as it happens */
+	size_t n_listeners;
 	struct exporter_context context;
-	struct queue_budget queue_budget;
+	struct queue_budget queue_budget, events_budget;
 	struct exporter **exporters;
 	size_t n_exporters;
+	struct event_sink sink; /* for those of events */
 	struct self *self;
 	struct state *state; /* NULL: it ends with the process */
 	struct status *status; /* NULL: it does not run as a service */
@@ -69,6 +73,11 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* -ENOMEM. -ECANCELED: one cannot be opened, and has said why. */
+int agent_open_exporters(struct agent *agent);
+bool agent_takes_events(const struct agent *agent);
+/* Takes what programs report as it comes, or leaves it to the next reading. */
+void agent_listen(struct agent *agent, bool is_listening);
 /* A collection, and a push to every exporter. */
 void agent_collect(struct agent *agent);
 /*

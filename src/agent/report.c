@@ -336,7 +336,8 @@ void agent_report_unsent(const struct agent *agent)
 		uint64_t n = exporter_waiting(exporter).n_points;
 
 		if (n && !exporter_is_idle(exporter))
-			log_warning("exporter %s: stopped with %" PRIu64 " point%s unsent; %s", exporter->name, n, plural(n),
+			log_warning("exporter %s: stopped with %" PRIu64 " %s%s unsent; %s", exporter->name, n,
+				    exporter_item(exporter), plural(n),
 				    future_of(agent, &exporter->queue));
 	}
 }

@@ -48,10 +48,13 @@
 	X(MEMORY_LIMIT, { "self", "bpfpush.memory.limit", "By", "Memory that these may take (memory_limit)", UPDOWN }) \
 	X(EXPORTED, { "self", "otel.sdk.exporter.metric_data_point.exported", "{data_point}", "Points by their fate", METRIC_SUM, 1 }) \
 	X(INFLIGHT, { "self", "otel.sdk.exporter.metric_data_point.inflight", "{data_point}", "Points encoded and not yet acknowledged", UPDOWN }) \
+	X(LOGS_EXPORTED, { "self", "otel.sdk.exporter.log.exported", "{log_record}", "Events by their fate", METRIC_SUM, 1 }) \
+	X(LOGS_INFLIGHT, { "self", "otel.sdk.exporter.log.inflight", "{log_record}", "Events taken and not yet acknowledged", UPDOWN }) \
+	X(EVENTS_DROPPED, { "self", "bpfpush.events.dropped", "{event}", "Events that happened and reached no exporter", METRIC_SUM, 1 }) \
 	X(REQUESTS, { "self", "bpfpush.exporter.requests", "{request}", "Requests sent, retries included", METRIC_SUM, 1 }) \
 	X(RETRIES, { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 }) \
 	X(SENT_BYTES, { "self", "bpfpush.exporter.request.body.size", "By", "Bytes of request bodies sent", METRIC_SUM, 1 }) \
-	X(DOUBTFUL_POINTS, { "self", "bpfpush.exporter.in_doubt.data_points", "{data_point}", "Points of deltas that a receiver may have taken without an answer", METRIC_SUM, 1 }) \
+	X(DOUBTFUL_POINTS, { "self", "bpfpush.exporter.in_doubt.data_points", "{data_point}", "Points of deltas, or events, that a receiver may have taken without an answer", METRIC_SUM, 1 }) \
 	X(DOUBTFUL_VALUES, { "self", "bpfpush.exporter.in_doubt.values", "1", "What the sums and the counts of values in these points add up to", METRIC_SUM, 1 }) \
 	X(QUEUE_BYTES, { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", UPDOWN }) \
 	X(SPOOL_BYTES, { "self", "bpfpush.exporter.spool.usage", "By", "Bytes that a spool takes on disk", UPDOWN }) \
@@ -193,14 +196,42 @@ static void report_maps(struct self *self, struct collector *collector)
 	}
 }
 
+static void report_events(struct self *self, const struct collector *collector)
+{
+	const struct event_kind *kind;
+	struct names names = { 0 };
+
+	for (size_t i = 0; (kind = collector_event(collector, i, &names)); i++) {
+		struct event_losses losses = collector_event_losses(collector, i);
+		const struct {
+			const char *reason;
+			uint64_t n;
+		} rows[] = {
+			{ "limit", losses.limited },
+			{ "ring_full", losses.full },
+			{ "damaged", losses.damaged },
+		};
+
+		for (size_t j = 0; j < ARRAY_SIZE(rows); j++) {
+			set_labels(self, { "bpfpush.collector.name", collector->name },
+				   { "bpfpush.event.name", kind->name },
+				   { "error.type", rows[j].reason });
+			report_value(self, SELF_EVENTS_DROPPED, rows[j].n);
+		}
+	}
+}
+
 static void report_exporter(struct self *self, struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
+	bool is_of_events = exporter->ops->take;
+	enum self_metric exported = is_of_events ? SELF_LOGS_EXPORTED : SELF_EXPORTED;
 	const struct exporter_waiting waiting = exporter_waiting(exporter);
 
 	set_labels(self, { "otel.component.name", exporter->name },
 		   { "otel.component.type", exporter->ops->component ?: exporter->ops->type }, { "error.type", NULL });
-	report_value(self, SELF_INFLIGHT, waiting.n_points);
+	report_value(self, is_of_events ? SELF_LOGS_INFLIGHT : SELF_INFLIGHT,
+		     waiting.n_points);
 	report_value(self, SELF_QUEUE_BYTES, waiting.n_bytes);
 	report_value(self, SELF_REQUESTS, stats->requests);
 	report_value(self, SELF_RETRIES, stats->retries);
@@ -211,7 +242,7 @@ static void report_exporter(struct self *self, struct exporter *exporter)
 	report_if(self, exporter->queue.spool, SELF_SPOOL_DAMAGED, exporter->spool.n_damaged);
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
 		self->labels[2].value = points_error_type[fate];
-		report_value(self, SELF_EXPORTED, stats->points[fate]);
+		report_value(self, exported, stats->points[fate]);
 	}
 	memcpy(exporter->reported, stats->points, sizeof(stats->points));
 }
@@ -239,6 +270,8 @@ void self_collect(struct self *self, const struct agent *agent)
 		report_programs(self, set->items[i], !agent->options.has_self);
 		if (agent->options.has_self)
 			report_maps(self, set->items[i]);
+		if (agent->options.has_self)
+			report_events(self, set->items[i]);
 	}
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		report_exporter(self, agent->exporters[i]);

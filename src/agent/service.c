@@ -206,6 +206,7 @@ static bool is_still_right(struct agent *agent)
 	if (check_configuration(agent))
 		return true;
 	agent->batch.is_last = agent->is_stopping = false;
+	agent_listen(agent, true);
 	agent_set_interval(agent, agent->options.interval_ns);
 	status_say(agent->status, "READY=1");
 	return false;

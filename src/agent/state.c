@@ -154,12 +154,19 @@ static uint64_t hash_names(const struct config *config)
 	return hash_sections(hash, config, "metric", NULL, "drop_attributes");
 }
 
+static const char *section_of(const struct config *config, const struct exporter *exporter)
+{
+	array_for_each (section, config->exporters, config->n_exporters)
+		if (section->options == exporter->options)
+			return section->name;
+	return exporter->name;
+}
+
 /* A hash of all that decides where it sends, and what. */
 static uint64_t hash_exporter(const struct config *config, const struct exporter *exporter)
 {
-	const char *type = exporter->ops->type;
-	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, type), config, "exporter",
-				      exporter->name, NULL);
+	uint64_t hash = hash_sections(hash_text(HASH_STABLE_START, exporter->ops->type), config,
+				      "exporter", section_of(config, exporter), NULL);
 
 	for (char *const *at = environ; at && *at; at++)
 		if (!strncmp(*at, "OTEL_", 5))

@@ -226,20 +226,14 @@ const struct event_kind *collector_event(const struct collector *collector, size
 	return NULL;
 }
 
-struct event_losses collector_event_losses(const struct collector *collector)
+struct event_losses collector_event_losses(const struct collector *collector, size_t i)
 {
-	struct event_losses sum = { 0 };
+	struct event_losses losses = { 0 };
 
-	array_for_each (binding, collector->bindings, collector->n_bindings) {
-		struct event_losses losses = { 0 };
-
-		if (binding->event && binding->reader.records)
-			losses = event_losses(binding);
-		sum.limited += losses.limited;
-		sum.full += losses.full;
-		sum.damaged += losses.damaged;
-	}
-	return sum;
+	array_for_each (binding, collector->bindings, collector->n_bindings)
+		if (binding->event && binding->reader.records && !i--)
+			return event_losses(binding);
+	return losses;
 }
 
 int collector_set_metric(struct collector *collector, const char *name,

@@ -61,8 +61,8 @@ void collector_list_attributes(const struct collector *collector, const struct m
  */
 const struct event_kind *collector_event(const struct collector *collector, size_t i,
 					 struct names *names);
-/* Of its events, since the start. */
-struct event_losses collector_event_losses(const struct collector *collector);
+/* Of these events, since the start. */
+struct event_losses collector_event_losses(const struct collector *collector, size_t i);
 /*
  * Before the start: gives the tables of n collectors room for this many units. Returns the bytes
  * that they take.

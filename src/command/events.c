@@ -100,11 +100,26 @@ static size_t add_columns(const struct collector_set *set, struct event_lines *l
 	return n_kinds;
 }
 
+static struct event_losses sum_losses(const struct collector *collector)
+{
+	struct event_losses sum = { 0 };
+	struct names names = { 0 };
+
+	for (size_t i = 0; collector_event(collector, i, &names); i++) {
+		struct event_losses losses = collector_event_losses(collector, i);
+
+		sum.limited += losses.limited;
+		sum.full += losses.full;
+		sum.damaged += losses.damaged;
+	}
+	return sum;
+}
+
 static void report_losses(const struct collector_set *set)
 {
 	for (size_t i = 0; i < set->n_shown; i++) {
 		const char *name = set->items[i]->name;
-		struct event_losses losses = collector_event_losses(set->items[i]);
+		struct event_losses losses = sum_losses(set->items[i]);
 
 		if (losses.limited)
 			fprintf(stderr, "bpfpush events: %s: on the whole machine, %" PRIu64 " more event%s happened than rate_limit "

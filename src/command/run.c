@@ -74,11 +74,15 @@ static int run_agent(struct run *run)
 	return EXIT_INTERNAL;
 }
 
-static void warn_of_events(const struct collector_set *set)
+static void warn_of_events(const struct config *config, const struct collector_set *set)
 {
+	array_for_each (exporter, config->exporters, config->n_exporters)
+		if (exporter_signals(exporter->ops, exporter->options) & SIGNAL_EVENTS)
+			return;
 	for (size_t i = 0; i < set->n_shown; i++)
 		if (!set->items[i]->n_metrics)
-			log_warning("collector %s has only events, which exporters do not take; \"bpfpush events %s\" shows them",
+			log_warning("collector %s has only events, and no exporter has them among its signals; \"bpfpush events %s\" "
+				    "shows them",
 				    set->items[i]->name, set->items[i]->name);
 }
 
@@ -93,7 +97,7 @@ static int run_setup(struct run *run)
 		return EXIT_INTERNAL;
 	if (is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
-	warn_of_events(&run->setup.set);
+	warn_of_events(config, &run->setup.set);
 	return run_agent(run);
 }
 

@@ -32,24 +32,39 @@ int config_add_exporter(struct config *config, const struct config_section *sect
 			const struct exporter_ops *ops, struct diag *diag)
 {
 	void *options = calloc(1, ops->settings->size_bytes ?: 1);
-	const struct config_exporter exporter = { section->name, ops, options, section->given.path,
-						  section->given.line };
+	struct config_exporter exporter = { section->name, ops, options, NULL, section->given.path,
+					    section->given.line };
 	int r = options ? setting_table_init(ops->settings, options) : -ENOMEM;
 
+	if (!r && ops->events && asprintf(&exporter.events_name, "%s/events", section->name) < 0)
+		r = -ENOMEM;
 	r = r ?: set_options(config, section, ops, options, diag);
 	if (!r && section->is_enabled)
 		r = array_append(&config->exporters, &config->n_exporters, &exporter);
 	if (r || !section->is_enabled) {
 		setting_table_done(ops->settings, options);
+		free(exporter.events_name);
 		free(options);
 	}
 	return r;
+}
+
+const struct exporter_ops *config_exporter_ops(const struct config_exporter *exporter,
+					       enum signals signal, const char **ret_name)
+{
+	bool is_of_events = signal == SIGNAL_EVENTS;
+
+	if (!(exporter_signals(exporter->ops, exporter->options) & signal))
+		return NULL;
+	*ret_name = is_of_events ? exporter->events_name : exporter->name;
+	return is_of_events ? exporter->ops->events : exporter->ops;
 }
 
 void config_free_exporters(struct config *config)
 {
 	array_for_each (exporter, config->exporters, config->n_exporters) {
 		setting_table_done(exporter->ops->settings, exporter->options);
+		free(exporter->events_name);
 		free(exporter->options);
 	}
 	array_free(&config->exporters, &config->n_exporters);

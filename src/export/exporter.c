@@ -122,8 +122,19 @@ void exporter_remind(struct exporter *exporter)
 	begin = (time_t)((timer_turn_ns(event, CLOCK_REALTIME) + stats->failing_ns - now_ns) /
 			 NS_PER_S);
 	strftime(since, sizeof(since), "%F %H:%M UTC", gmtime_r(&begin, &tm));
-	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "still failing since %s: %.*s; %zu point%s", since,
-		     exporter_problem_bytes(exporter), stats->problem, n, n == 1 ? " waits" : "s wait");
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING, "still failing since %s: %.*s; %zu %s%s", since,
+		     exporter_problem_bytes(exporter), stats->problem, n, exporter_item(exporter),
+		     n == 1 ? " waits" : "s wait");
+}
+
+const char *exporter_item(const struct exporter *exporter)
+{
+	return exporter->ops->take ? "event" : "point";
+}
+
+enum signals exporter_signals(const struct exporter_ops *ops, const void *options)
+{
+	return ops->signals ? ops->signals(options) : SIGNAL_METRICS;
 }
 
 void exporter_send(struct exporter *exporter, const struct batch *batch)
@@ -187,6 +198,17 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 	stats->n_changes++;
 }
 
+static void log_loss(struct exporter *exporter, const char *why)
+{
+	char text[sizeof(exporter->stats.problem)], *points;
+
+	snprintf(text, sizeof(text), "%s", why);
+	points = strstr(text, "points");
+	if (points && exporter->ops->take)
+		memcpy(points, "events", strlen("events"));
+	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", text);
+}
+
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why)
 {
 	uint64_t now_ns, hash;
@@ -203,7 +225,7 @@ void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, cons
 		return;
 	exporter->told[fate] = hash;
 	exporter->told_ns[fate] = now_ns;
-	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", why);
+	log_loss(exporter, why);
 }
 
 void exporter_drop_no_memory(struct exporter *exporter, uint64_t n)

@@ -19,6 +19,7 @@
 #include "util/setting-table.h"
 #include "util/store.h"
 
+struct event;
 struct sd_event;
 struct exporter;
 
@@ -63,6 +64,7 @@ struct exporter_context {
 	unsigned int n_resource;
 	const char *version; /* of the agent */
 	struct queue_budget *queue_budget; /* of all of them; NULL: no bound */
+	struct queue_budget *events_budget; /* likewise, of those of events */
 	/* all that get the same batches, in this order, ended by NULL; NULL: unknown */
 	struct exporter *const *opened;
 	uint64_t interval_ns; /* from one batch to the next; the last batch comes earlier */
@@ -74,8 +76,15 @@ struct exporter_context {
 	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
 };
 
+/* What an exporter sends; a set. */
+enum signals { SIGNAL_METRICS = 1, SIGNAL_EVENTS = 2 };
+
 struct exporter_ops {
 	const char *type; /* "otlp" */
+	/* Which signals are wanted with these options. NULL: metrics. */
+	enum signals (*signals)(const void *options);
+	/* the exporter of events with the same options; NULL: there is none, or this is it */
+	const struct exporter_ops *events;
 	/* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
 	const char *component;
 	/* of the structure that open() gets; may have no rows */
@@ -107,6 +116,12 @@ struct exporter_ops {
 	 * In both cases, stats.problem says why. NULL: it does not send.
 	 */
 	int (*probe)(struct exporter *exporter);
+	/*
+	 * Of an exporter of events, which counts them as points: takes one, which is valid during
+	 * the call. It may be written when flush() is called, or later.
+	 */
+	void (*take)(struct exporter *exporter, const struct event *event);
+	void (*flush)(struct exporter *exporter);
 	/* After push(); NULL: push() has written all. */
 	void (*send)(struct exporter *exporter, const struct batch *batch);
 	/*
@@ -145,6 +160,10 @@ struct exporter {
 extern const struct exporter_ops *const exporter_table[]; /* ended by NULL */
 
 const struct exporter_ops *exporter_find(const char *type);
+/* "event" or "point": what it counts. */
+const char *exporter_item(const struct exporter *exporter);
+/* Which signals an exporter with these options sends. */
+enum signals exporter_signals(const struct exporter_ops *ops, const void *options);
 /* -errno */
 int exporter_open(const char *name, const struct exporter_ops *ops, const void *options,
 		  const struct exporter_context *context, struct exporter **ret_exporter);
@@ -205,7 +224,8 @@ void exporter_asks(struct exporter *exporter, bool is_asking);
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*
  * Like exporter_account(), for points that are lost. Logs why and what to do: the first time, and
- * then once an hour, or when the reason is another one.
+ * then once an hour, or when the reason is another one. Its word "points" becomes "events" where it
+ * is them.
  */
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
 /* For points that were not sent. */

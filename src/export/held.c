@@ -158,11 +158,16 @@ static void trim_queue(struct exporter *exporter)
 
 	exporter->n_losses += n_dropped != 0;
 	exporter_drop(exporter, POINTS_QUEUE_FULL, n_dropped,
-		      "its queue is full, the oldest points are dropped; queue_size in [agent], or spool, gives it more room");
+		      exporter->ops->merge ?
+			      "its queue is full, the oldest points are dropped; queue_size in [agent], or spool, gives it more room" :
+			      "its queue is full, the oldest points are dropped; queue_size in [agent] gives it more room");
 }
 
 void exporter_tidy(struct exporter *exporter, bool is_last)
 {
+	/* When no events come, nothing else makes a queue of them shorter. */
+	if (exporter->ops->take)
+		trim_queue(exporter);
 	if (!exporter->ops->merge)
 		return;
 	is_last &= !is_spooled(exporter); /* a later process sends it then */
@@ -284,6 +289,7 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 
 void exporter_report_gone(const char *name, struct stored *in)
 {
+	const char *item = strchr(name, '/') ? "event" : "point";
 	uint64_t n_waiting = 0, n, n_points;
 	const uint8_t *mark;
 
@@ -302,8 +308,8 @@ void exporter_report_gone(const char *name, struct stored *in)
 		n_waiting += !in->is_bad && !*mark ? n_points : 0;
 	}
 	if (n_waiting)
-		log_warning("exporter %s is not in the configuration any more: %" PRIu64 " point%s that waited %s lost",
-			    name, n_waiting, plural(n_waiting), n_waiting == 1 ? "is" : "are");
+		log_warning("exporter %s is not in use any more: %" PRIu64 " %s%s that waited %s lost",
+			    name, n_waiting, item, plural(n_waiting), n_waiting == 1 ? "is" : "are");
 }
 
 void exporter_restore(struct exporter *exporter, struct stored *in, bool is_same)

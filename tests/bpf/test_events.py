@@ -19,6 +19,7 @@ import unittest
 import harness
 import patience
 from harness import OWNER, PATIENCE_S, Cgroup, agent
+from shown import show
 
 # Executes each of the lists of its first argument N times, in a cgroup, and writes what it did to a file, as JSON.
 WORKLOAD = '''
@@ -76,14 +77,6 @@ json.dump(done, open(sys.argv[2], 'w'))
 '''
 TRUE = '/bin/true'
 NO_LIMIT = ['--set=exec.rate_limit=0']  # others of this machine may execute as many as they like
-
-
-def show(collector, cgroup, options, *words):
-    """-> (stdout, stderr) while the words run, of that cgroup"""
-    done = subprocess.run([agent(), 'events', '--config=/dev/null', collector, '--where=unit=' + cgroup.path, *options,
-                           '--whole-machine', '--', sys.executable, '-c', *words],
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=True)
-    return done.stdout.decode(), done.stderr.decode()
 
 
 def run(cgroup, lists, n=1, options=()):

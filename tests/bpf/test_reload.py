@@ -162,7 +162,7 @@ class ReloadTest(Service):
             self.configure('points')
             self.hang_up()
             self.wait_for_start(2)
-            self.assertRegex(self.messages(), r'exporter slow is not in the configuration any more: [1-9]\d* points that waited are lost\n')
+            self.assertRegex(self.messages(), r'exporter slow is not in use any more: [1-9]\d* points that waited are lost\n')
             self.stop()
 
     def test_a_stop_during_a_reload_stops_it(self):

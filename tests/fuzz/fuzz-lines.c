@@ -261,12 +261,14 @@ static void writer_push(struct scene *scene, struct writer *writer, unsigned int
 static void writer_init(struct writer *writer, const struct lines *lines)
 {
 	static const struct exporter_context context = { .version = "1" };
+	static const struct exporter_ops ops = { .type = "fuzz" };
 
 	writer->lines = *lines;
 	writer->lines.exporter = &writer->exporter;
 	writer->lines.pack.user = writer;
 	writer->exporter.name = "fuzz";
 	writer->exporter.context = &context;
+	writer->exporter.ops = &ops;
 }
 
 static bool take_writers(struct scene *scene)

@@ -53,6 +53,14 @@ RECEIVER = """\
 EXPORTER = """\
   file/{channel}:
     path: {output}
+    append: true
+    flush_interval: 100ms
+"""
+
+LOGS_EXPORTER = """\
+  file/logs-{channel}:
+    path: {output}
+    append: true
     flush_interval: 100ms
 """
 
@@ -60,6 +68,9 @@ PIPELINE = """\
     metrics/{channel}:
       receivers: [{receivers}]
       exporters: [file/{channel}]
+    logs/{channel}:
+      receivers: [otlp/{channel}]
+      exporters: [file/logs-{channel}]
 """
 
 
@@ -167,6 +178,19 @@ def points_of(export):
                         yield result
 
 
+def events_of(export):
+    """All log records of one ExportLogsServiceRequest in OTLP/JSON, as flat dicts."""
+    for resource_logs in export.get("resourceLogs", []):
+        resource = attributes_of(resource_logs.get("resource", {}).get("attributes"))
+        for scope_logs in resource_logs.get("scopeLogs", []):
+            for record in scope_logs.get("logRecords", []):
+                yield {"scope": scope_logs.get("scope", {}).get("name", ""), "resource": resource,
+                       "schemas": (resource_logs.get("schemaUrl", ""), scope_logs.get("schemaUrl", "")),
+                       "name": record.get("eventName", ""), "time_ns": int(record.get("timeUnixNano", 0)),
+                       "severity": (record.get("severityNumber"), record.get("severityText")),
+                       "attributes": attributes_of(record.get("attributes"))}
+
+
 class Collector:
     environment = {}  # more than the test's own
 
@@ -174,8 +198,10 @@ class Collector:
         self.path = collector_path()
         self.directory = tempfile.mkdtemp(prefix="bpfpush-collector.")
         self.outputs = [os.path.join(self.directory, f"metrics-{channel}.jsonl") for channel in range(channels)]
+        self.log_outputs = [os.path.join(self.directory, f"logs-{channel}.jsonl") for channel in range(channels)]
         self.log = os.path.join(self.directory, "log")
         self.otlp_ports, self.statsd_port = [], None
+        self.is_back = False  # at the same ports
         self.process = None
 
     @property
@@ -199,12 +225,14 @@ class Collector:
         return [self.config_text()]
 
     def config_text(self):
-        self.otlp_ports, self.statsd_port = free_ports(len(self.outputs)), free_ports(1, socket.SOCK_DGRAM)[0]
+        if not self.is_back:
+            self.otlp_ports, self.statsd_port = free_ports(len(self.outputs)), free_ports(1, socket.SOCK_DGRAM)[0]
         channels = range(len(self.outputs))
         return CONFIG.format(
             statsd_port=self.statsd_port,
             receivers="".join(RECEIVER.format(channel=i, port=self.otlp_ports[i]) for i in channels),
-            exporters="".join(EXPORTER.format(channel=i, output=self.outputs[i]) for i in channels),
+            exporters="".join(EXPORTER.format(channel=i, output=self.outputs[i]) +
+                              LOGS_EXPORTER.format(channel=i, output=self.log_outputs[i]) for i in channels),
             pipelines="".join(PIPELINE.format(channel=i, receivers=f"otlp/{i}" + ("" if i else ", statsd")) for i in channels))
 
     def try_start(self):
@@ -222,6 +250,14 @@ class Collector:
             time.sleep(0.05)
         self.stop()
         return False
+
+    def come_back(self):
+        """Starts it again after stop(), at the same ports."""
+        self.is_back = True
+        for _ in range(5):
+            if self.try_start():
+                return
+        raise RuntimeError("the Collector did not come back:\n" + self.log_text()[-3000:])
 
     def stop(self):
         """Ends it politely, so that all it received is in the file."""
@@ -243,6 +279,10 @@ class Collector:
     def points(self, channel=0):
         """What has been received and written so far."""
         return [point for request in json_lines.points(json_lines.read(self.outputs[channel])) for point in points_of(request)]
+
+    def events(self, channel=0):
+        """The log records that have been received and written so far."""
+        return [event for request in json_lines.points(json_lines.read(self.log_outputs[channel])) for event in events_of(request)]
 
     def wait_points(self, are_enough, channel=0, timeout_s=PATIENCE_S):
         deadline = time.monotonic() + timeout_s

@@ -105,7 +105,7 @@ class Fleet:
 
 
 class Store(Collector):
-    """Writes all that it receives to a file. After stop(), come_back() starts it again at the same port."""
+    """Writes all that it receives to a file."""
 
     def config_text(self):
         if not self.otlp_ports:
@@ -120,12 +120,6 @@ class Store(Collector):
         if self.process:
             self.process.send_signal(signal.SIGCONT)
         super().stop()
-
-    def come_back(self):
-        for _ in range(5):
-            if self.try_start():
-                return
-        raise RuntimeError("the Collector did not come back:\n" + self.log_text()[-3000:])
 
 
 class Gateway(Store):

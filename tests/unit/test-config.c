@@ -67,6 +67,11 @@ static const struct exporter_ops print_exporter = { .type = "console", .settings
 
 const struct exporter_ops *const exporter_table[] = { &post_exporter, &print_exporter, NULL };
 
+enum signals exporter_signals(const struct exporter_ops *ops, const void *options)
+{
+	return SIGNAL_METRICS;
+}
+
 const struct exporter_ops *exporter_find(const char *type)
 {
 	for (size_t i = 0; exporter_table[i]; i++)

@@ -360,7 +360,7 @@ static int push_without_histograms(struct exporter *exporter, const struct batch
 	struct metric *metric;
 	struct series *series;
 
-	if (!output_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, output_count(batch)))
 		return 0;
 	batch_for_each_metric(metric, batch)
 		metric_for_each_series(series, metric)
@@ -368,7 +368,7 @@ static int push_without_histograms(struct exporter *exporter, const struct batch
 				output->n_unsupported++;
 			else
 				buf_append_text(&output->out, "point\n");
-	return output_flush(exporter, batch);
+	return output_flush(exporter, output_count(batch));
 }
 
 static void points_that_a_format_lacks_are_not_delivered(void **state)

@@ -189,6 +189,7 @@ static void a_partial_success_in_json_is_counted(void **state)
 		  4, "a\" b/?" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":\"9223372036854775807\"}}", 10, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":1e400}}", 10, "" },
+		{ "{\"partialSuccess\":{\"rejectedLogRecords\":\"2\",\"errorMessage\":\"no name\"}}", 2, "no name" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":\"nan\"}}", 0, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":-3}}", 0, "" },
 		{ "{\"partialSuccess\":{\"rejectedDataPoints\":null}}", 0, "" },
@@ -352,6 +353,8 @@ static void a_huge_body_is_not_decoded(void **state)
 	free(body);
 }
 
+static const struct exporter_ops ops = { .type = "otlp" };
+
 /* What is said of an answer with that; in the log if it was accepted, else as the exporter's problem. */
 static const char *said(unsigned int port, struct http_answer http)
 {
@@ -361,7 +364,7 @@ static const char *said(unsigned int port, struct http_answer http)
 	struct otlp_report report = { .exporter = &exporter, .url = (char *)"http://h/v1/metrics", .port = port };
 	struct otlp_answer answer = read_answer(http);
 
-	exporter = (struct exporter){ .name = "x", .context = &context };
+	exporter = (struct exporter){ .name = "x", .ops = &ops, .context = &context };
 	http.content_type = http.content_type ?: "";
 	log_catch();
 	otlp_report_answer(&report, &http, &answer, 1);
@@ -450,7 +453,7 @@ static void what_is_odd_about_an_accepted_request_is_said(void **state)
 static unsigned int count_lines(const struct http_answer *answers, size_t n)
 {
 	const struct exporter_context context = { 0 };
-	struct exporter exporter = { .name = "x", .context = &context };
+	struct exporter exporter = { .name = "x", .ops = &ops, .context = &context };
 	struct otlp_report report = { .exporter = &exporter, .url = (char *)"http://h" };
 	unsigned int n_lines = 0;
 

@@ -50,20 +50,25 @@ static void given_done(struct given *given)
 	diag_done(&given->diag);
 }
 
-static void assert_url(struct given *given, const char *want)
+static void assert_signal_url(struct given *given, enum signals signal, const char *want)
 {
 	_cleanup_(freep) char *url = NULL;
 
-	assert_ok(otlp_url(&given->options, &url));
+	assert_ok(otlp_url(&given->options, signal, &url));
 	assert_string_equal(url, want);
 	assert_int_equal(given->diag.n_errors, 0);
 	given_done(given);
 }
 
+static void assert_url(struct given *given, const char *want)
+{
+	assert_signal_url(given, SIGNAL_METRICS, want);
+}
+
 static int clear_environment(void **state)
 {
 	static const char *const names[] = { "ENDPOINT", "HEADERS", "COMPRESSION", "TIMEOUT", "CERTIFICATE", "PROTOCOL",
-					     "CLIENT_KEY", "CLIENT_CERTIFICATE" };
+					     "CLIENT_KEY", "CLIENT_CERTIFICATE", "LOGS_ENDPOINT" };
 	char name[80];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -107,6 +112,61 @@ static void the_path_is_added_to_an_endpoint_once(void **state)
 	assert_url(&given, "http://other/api/v1/otlp/v1/metrics");
 	GIVE(&given, "metrics_endpoint=http://other/");
 	assert_url(&given, "http://other/");
+}
+
+static void events_have_an_endpoint_of_their_own(void **state)
+{
+	struct given given;
+
+	GIVE(&given, "endpoint=https://host/base/");
+	assert_signal_url(&given, SIGNAL_EVENTS, "https://host/base/v1/logs");
+	GIVE(&given, "endpoint=http://host/base/v1/metrics?token=1");
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://host/base/v1/logs?token=1");
+	GIVE(&given, "endpoint=http://host", "logs_endpoint=http://logs/x?y");
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://logs/x?y");
+	setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://env/logs", 1);
+	GIVE(&given);
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://env/logs");
+	GIVE(&given, "endpoint=http://host");
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://host/v1/logs");
+	GIVE(&given, "logs_endpoint=http://file/logs");
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://file/logs");
+	setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "", 1);
+	setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://env/metrics", 1);
+	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env/all", 1);
+	GIVE(&given);
+	assert_signal_url(&given, SIGNAL_EVENTS, "http://env/all/v1/logs");
+	GIVE(&given);
+	assert_url(&given, "http://env/metrics");
+}
+
+static void assert_signals(struct given *given, enum signals want)
+{
+	assert_int_equal(otlp_signals(&given->options), want);
+	assert_int_equal(given->diag.n_errors, 0);
+	given_done(given);
+}
+
+static void signals_are_those_with_an_endpoint_or_those_that_are_named(void **state)
+{
+	struct given given;
+
+	GIVE(&given);
+	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
+	GIVE(&given, "metrics_endpoint=http://host/x");
+	assert_signals(&given, SIGNAL_METRICS);
+	GIVE(&given, "metrics_endpoint=http://host/x", "logs_endpoint=http://host/y");
+	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
+	GIVE(&given, "metrics_endpoint=http://host/x", "endpoint=http://host");
+	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
+	GIVE(&given, "signals=events");
+	assert_signals(&given, SIGNAL_EVENTS);
+	GIVE(&given, "signals=metrics, events");
+	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
+	GIVE(&given, "signals=logs");
+	assert_int_equal(given.diag.n_errors, 1);
+	assert_non_null(strstr(buf_text(&given.diag.text), "is not a signal; write metrics, events or both"));
+	given_done(&given);
 }
 
 static void endpoints_of_the_environment_follow_the_specification(void **state)
@@ -225,9 +285,9 @@ static void what_does_not_go_together_is_refused(void **state)
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
 		{ "endpoint=http://host/v1/traces",
-		  "file:7: endpoint: bpfpush sends metrics, and this path is for another signal; write /v1/metrics\n" },
+		  "file:7: endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint\n" },
 		{ "metrics_endpoint=http://host/a/v1/logs/?b",
-		  "file:7: metrics_endpoint: bpfpush sends metrics, and this path is for another signal; write /v1/metrics\n" },
+		  "file:7: metrics_endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint\n" },
 		{ "ca_file=" PEM, "file:7: ca_file: the endpoint is http://, which does not use it; write https://\n" },
 		{ "owner_attribute=Owner", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
 		{ "owner_attribute=a b", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
@@ -500,6 +560,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_path_is_added_to_an_endpoint_once),
 		TEST(endpoints_of_the_environment_follow_the_specification),
+		TEST(events_have_an_endpoint_of_their_own),
+		TEST(signals_are_those_with_an_endpoint_or_those_that_are_named),
 		TEST(words_and_times_of_the_environment_are_read_or_ignored),
 		TEST(tls_files_of_the_environment_are_for_https),
 		TEST(what_does_not_go_together_is_refused),

@@ -69,7 +69,9 @@ void page_append_problems(const struct agent *agent, const char *before, const c
 
 void page_append_place(const struct exporter *exporter, struct buf *out)
 {
-	static const char *const keys[] = { "metrics_endpoint", "endpoint", "path" };
+	const char *const keys[] = {
+		exporter->ops->take ? "logs_endpoint" : "metrics_endpoint", "endpoint", "path",
+	};
 	_cleanup_(freep) char *shown = NULL;
 	const char *text = NULL;
 

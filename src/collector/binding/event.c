@@ -53,8 +53,26 @@ void event_unbind(struct binding *binding)
 	binding->event = NULL;
 }
 
+/* What the programs have counted. */
+static struct event_losses read_losses(int fd)
+{
+	struct event_losses losses = { 0 };
+	size_t n = (size_t)libbpf_num_possible_cpus();
+	struct counted *counted = calloc(n, sizeof(*counted));
+	const uint32_t zero = 0;
+
+	if (fd >= 0 && counted && !bpf_map_lookup_elem(fd, &zero, counted))
+		for (size_t i = 0; i < n; i++) {
+			losses.limited += counted[i].limited;
+			losses.full += counted[i].full;
+		}
+	free(counted);
+	return losses;
+}
+
 void event_open(struct binding *binding, const struct bpf_object *object)
 {
+	struct event_source *source = binding->event;
 	char name[128];
 	const struct bpf_map *map;
 
@@ -62,23 +80,19 @@ void event_open(struct binding *binding, const struct bpf_object *object)
 	map = bpf_object__find_map_by_name(object, name);
 	if (map && bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY &&
 	    bpf_map__value_size(map) == sizeof(struct counted))
-		binding->event->losses_fd = bpf_map__fd(map);
+		source->losses_fd = bpf_map__fd(map);
+	source->past = read_losses(source->losses_fd);
 }
 
 struct event_losses event_losses(const struct binding *binding)
 {
+	const struct event_source *source = binding->event;
+	struct event_losses losses = read_losses(source->losses_fd);
 	struct records_lost lost = records_lost(binding->reader.records);
-	struct event_losses losses = { .full = lost.n_full, .damaged = lost.n_short };
-	size_t n = (size_t)libbpf_num_possible_cpus();
-	struct counted *counted = calloc(n, sizeof(*counted));
 
-	if (binding->event->losses_fd >= 0 && counted &&
-	    !bpf_map_lookup_elem(binding->event->losses_fd, &(uint32_t){ 0 }, counted))
-		for (size_t i = 0; i < n; i++) {
-			losses.limited += counted[i].limited;
-			losses.full += counted[i].full;
-		}
-	free(counted);
+	losses.limited -= source->past.limited;
+	losses.full += lost.n_full - source->past.full;
+	losses.damaged = lost.n_short;
 	return losses;
 }
 

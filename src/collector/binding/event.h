@@ -17,6 +17,7 @@ struct event_source {
 	struct event_kind kind;
 	const struct field *time;
 	int losses_fd;		  /* of the map MAP_losses of event.h; -1: there is none */
+	struct event_losses past; /* what that map had at the start, from a process before */
 	struct event event;	  /* room for one */
 };
 

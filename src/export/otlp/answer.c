@@ -187,6 +187,17 @@ static bool read_response(const struct http_answer *http, size_t n_points,
 	return is_right;
 }
 
+static bool find_rejected(const char *body, char text[JSON_WORD_BYTES])
+{
+	static const char *const members[] = { "rejectedDataPoints", "rejected_data_points",
+					       "rejectedLogRecords", "rejected_log_records" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		if (json_find(body, members[i], text))
+			return true;
+	return false;
+}
+
 /* false: it is not a response in JSON */
 static bool read_json_response(const struct http_answer *http, size_t n_points,
 			       struct otlp_answer *answer)
@@ -198,10 +209,7 @@ static bool read_json_response(const struct http_answer *http, size_t n_points,
 
 	if (!body || strlen(body) != http->body_size || !json_has_only(body, members))
 		return false;
-	n = json_find(body, "rejectedDataPoints", text) ||
-			    json_find(body, "rejected_data_points", text) ?
-		    strtod(text, NULL) :
-		    0;
+	n = find_rejected(body, text) ? strtod(text, NULL) : 0;
 	if (n > 0)
 		answer->n_rejected = n < (double)n_points ? (uint64_t)n : n_points;
 	if (json_find(body, "errorMessage", text) || json_find(body, "error_message", text))
@@ -268,6 +276,7 @@ static const struct {
 	unsigned int port; /* 0: any */
 	const char *url;   /* how it begins; NULL: any */
 	const char *word;  /* in what went wrong, or in the content type; NULL: any */
+	bool is_of_events; /* only for those */
 	const char *hint;
 } hints[] = {
 	{ .port = 4317, .hint = "port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318" },
@@ -287,6 +296,7 @@ static const struct {
 	{ 300, 399, .hint = "redirects are not followed: if that is the receiver, set the URL to it" },
 	{ 401, 401, .hint = "check the setting headers" },
 	{ 403, 403, .hint = "check the setting headers" },
+	{ 404, 405, .is_of_events = true, .hint = "does it take logs? Set logs_endpoint, or signals = metrics" },
 	{ 404, 405, .port = 9090, .hint = "Prometheus takes http://HOST:9090/api/v1/otlp" },
 	{ 404, 405, .hint = "is the path of the URL right? Most receivers take /v1/metrics" },
 	{ 413, 413, .hint = "lower max_request_size" },
@@ -306,6 +316,7 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 		     (http->status < hints[i].first || http->status > hints[i].last)) ||
 		    (hints[i].port && report->port != hints[i].port) ||
 		    (url && strncasecmp(report->url, url, strlen(url))) ||
+		    (hints[i].is_of_events && !report->is_of_events) ||
 		    (word && !strcasestr(what, word) && !strcasestr(http->content_type, word)))
 			continue;
 		snprintf(what + length, size - length, " (%s)", hints[i].hint);
@@ -323,12 +334,26 @@ static void report_accepted(struct otlp_report *report, const struct otlp_answer
 	}
 	if (answer->n_rejected)
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED,
-			     "the receiver rejected %zu point%s%s%s", (size_t)answer->n_rejected,
-			     plural(answer->n_rejected), answer->message[0] ? ": " : "",
-			     answer->message);
+			     "the receiver rejected %zu %s%s%s%s", (size_t)answer->n_rejected,
+			     exporter_item(report->exporter), plural(answer->n_rejected),
+			     answer->message[0] ? ": " : "", answer->message);
 	else
 		exporter_log(report->exporter, LOG_LEVEL_WARNING, NULL, "the receiver warns: %s",
 			     answer->message);
+}
+
+static void report_refusal(const struct otlp_report *report, const char *what)
+{
+	const char *before = "refused for good", *after = "its points are dropped";
+
+	if (report->is_of_events) {
+		after = "its events are dropped";
+	} else if (report->is_delta) {
+		before = "refused";
+		after = "its counts are in the next request";
+	}
+	exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, "%.160s: %s: %s; %s",
+		      report->url, before, what, after);
 }
 
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,
@@ -349,9 +374,7 @@ static void report_failure(const struct otlp_report *report, const struct http_a
 				    "%.160s: %s%s; kept for another attempt", report->url, what,
 				    may_count_twice ? ", but the receiver may have counted it" : "");
 	else
-		exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED,
-			      report->is_delta ? "%.160s: refused: %s; its counts are in the next request" :
-						 "%.160s: refused for good: %s; its points are dropped", report->url, what);
+		report_refusal(report, what);
 }
 
 void otlp_report_answer(struct otlp_report *report, const struct http_answer *http,

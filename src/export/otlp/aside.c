@@ -43,9 +43,10 @@ bool otlp_aside_put(struct otlp *otlp, struct queue_item *item)
 	item->aside_ns = timer_now_ns(otlp->retry.event);
 	if (item->n_deferred == DEFERRED_MAX + 1)
 		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_EXPORT_FAILING,
-			     "the receiver accepts an empty request, but not one of %zu points: %.*s; it is "
+			     "the receiver accepts an empty request, but not one of %zu %ss: %.*s; it is "
 			     "tried once a minute, and others go first", item->n_points,
-			     exporter_problem_bytes(exporter), exporter->stats.problem);
+			     exporter_item(exporter), exporter_problem_bytes(exporter),
+			     exporter->stats.problem);
 	return false;
 }
 

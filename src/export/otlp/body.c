@@ -20,6 +20,7 @@ enum {
 	FIELD_SCOPE = 1,
 	FIELD_METRIC = 2,
 	FIELD_DATA_POINT = 1,
+	FIELD_LOG_RECORD = 2, /* of ScopeLogs; what is around them has the numbers of metrics */
 	FIELD_SCHEMA_URL = 3, /* of resources and scopes */
 };
 
@@ -75,7 +76,7 @@ static void begin_levels(struct otlp_writer *writer)
 		begun[OTLP_SCOPE_METRICS] = begin_field(writer, FIELD_SCOPE_METRICS);
 		put_message(writer, FIELD_SCOPE, place->scope);
 	}
-	if (!begun[OTLP_METRIC]) {
+	if (!begun[OTLP_METRIC] && place->data_field) {
 		begun[OTLP_METRIC] = begin_field(writer, FIELD_METRIC);
 		write_bytes(writer, place->header);
 		begun[OTLP_DATA] = begin_field(writer, place->data_field);
@@ -145,7 +146,7 @@ void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
 		return;
 	}
 	begin_levels(writer);
-	begun = begin_field(writer, FIELD_DATA_POINT);
+	begun = begin_field(writer, place->data_field ? FIELD_DATA_POINT : FIELD_LOG_RECORD);
 	write_bytes(writer, numbers);
 	write_bytes(writer, attributes);
 	end_field(writer, begun);

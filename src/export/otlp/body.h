@@ -49,7 +49,10 @@ struct otlp_place {
 	struct bytes scope;	 /* the message InstrumentationScope */
 	struct bytes header;	 /* of Metric: the fields before the data */
 	struct bytes tail;	 /* of the data: the fields after the points */
-	/* the number of the data in Metric, which says what kind of points they are */
+	/*
+	 * the number of the data in Metric, which says what kind of points they are; 0: they are
+	 * log records, right in the scope
+	 */
 	unsigned int data_field;
 };
 

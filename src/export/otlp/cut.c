@@ -185,6 +185,8 @@ bool otlp_cut_refused(struct otlp *otlp, const struct http_answer *http,
 
 	if (answer->verdict != OTLP_REFUSED || (http->status != 400 && http->status != 413))
 		return false;
+	if (otlp->report.is_of_events)
+		return false;
 	/* It may be refused because the receiver has it. */
 	if (item->is_doubtful)
 		return false;

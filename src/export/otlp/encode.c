@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "metric/bounds.h"
-#include "export/otlp/point.h"
+#include "export/otlp/message/point.h"
+#include "export/otlp/message/value.h"
 #include "util/array.h"
 #include "util/buf.h"
 
-#define FIELD_ATTRIBUTES 1   /* of a resource */
-#define SCOPE_BYTES	 300 /* "bpfpush." and the name of a collector, which is that of a file */
+#define FIELD_ATTRIBUTES 1 /* of a resource */
 
 struct walk {
 	const struct otlp_encoding *encoding;
@@ -25,50 +25,6 @@ struct walk {
 
 /* Attributes */
 
-static void fill_attribute(Otlp__KeyValue *item, Otlp__AnyValue *value,
-			   const struct attribute *attribute)
-{
-	otlp__key_value__init(item);
-	otlp__any_value__init(value);
-	item->key = (char *)attribute->name;
-	item->value = value;
-	if (attribute->type == ATTRIBUTE_TEXT) {
-		value->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-		value->string_value = (char *)attribute->text;
-	} else if (attribute->type == ATTRIBUTE_NUMBER) {
-		value->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-		value->int_value = attribute->number;
-	} else {
-		value->value_case = OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
-		value->bool_value = attribute->number != 0;
-	}
-}
-
-/*
- * For each attribute a KeyValue, framed by the number of the field, which is below 16, and its
- * length.
- */
-static void append_attributes(struct buf *out, unsigned int field,
-			      const struct attribute *attributes, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		Otlp__KeyValue item;
-		Otlp__AnyValue value;
-		size_t size, length;
-		uint8_t *at;
-
-		fill_attribute(&item, &value, &attributes[i]);
-		size = protobuf_c_message_get_packed_size(&item.base);
-		buf_append_byte(out, (uint8_t)(field << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED));
-		for (length = size; length >= 0x80; length >>= 7)
-			buf_append_byte(out, (uint8_t)(length | 0x80));
-		buf_append_byte(out, (uint8_t)length);
-		at = buf_reserve(out, size);
-		if (at)
-			out->size += protobuf_c_message_pack(&item.base, at);
-	}
-}
-
 static void append_owner(struct buf *out, unsigned int field,
 			 const struct series *series, char *name)
 {
@@ -79,7 +35,7 @@ static void append_owner(struct buf *out, unsigned int field,
 		return;
 	owner = *found;
 	owner.name = name;
-	append_attributes(out, field, &owner, 1);
+	value_append_attributes(out, field, &owner, 1);
 }
 
 /*
@@ -96,7 +52,7 @@ static const struct series_cache *attributes_of(struct series *series, unsigned 
 
 	if (cache)
 		return cache;
-	append_attributes(&encoded, field, series->attributes, series->n_attributes);
+	value_append_attributes(&encoded, field, series->attributes, series->n_attributes);
 	if (encoding->owner_attribute)
 		append_owner(&encoded, field, series, encoding->owner_attribute);
 	return buf_error(&encoded) ? NULL :
@@ -104,15 +60,6 @@ static const struct series_cache *attributes_of(struct series *series, unsigned 
 }
 
 /* Points */
-
-static struct bytes pack_message(struct buf *buf, const ProtobufCMessage *message)
-{
-	uint8_t *at = buf_reserve(buf, protobuf_c_message_get_packed_size(message));
-
-	if (at)
-		buf->size += protobuf_c_message_pack(message, at);
-	return (struct bytes){ buf->data, buf->size };
-}
 
 static int pack_point(struct walk *walk, struct series *series, enum otlp_form form)
 {
@@ -124,7 +71,7 @@ static int pack_point(struct walk *walk, struct series *series, enum otlp_form f
 
 	otlp_point_make(&walk->points, series, form, &point);
 	buf_reset(&walk->numbers);
-	numbers = pack_message(&walk->numbers, &point.base);
+	numbers = value_pack(&walk->numbers, &point.base);
 	if (!attributes || buf_error(&walk->numbers) || buf_error(&walk->resource) ||
 	    buf_error(&walk->scope) || buf_error(&walk->header) || buf_error(&walk->tail))
 		return -ENOMEM;
@@ -189,20 +136,14 @@ static void set_metric(struct walk *walk, const struct metric *metric)
 		walk->points.bounds[i] = bounds_upper(metric, bounds_explicit_last(metric, i));
 	buf_reset(&walk->header);
 	buf_reset(&walk->tail);
-	walk->place.header = pack_message(&walk->header, &header.base);
-	walk->place.tail = pack_message(&walk->tail, &tail.base);
+	walk->place.header = value_pack(&walk->header, &header.base);
+	walk->place.tail = value_pack(&walk->tail, &tail.base);
 }
 
 static void set_scope(struct walk *walk, const char *name)
 {
-	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
-	char text[SCOPE_BYTES];
-
-	snprintf(text, sizeof(text), "bpfpush.%s", name);
-	scope.name = text;
-	scope.version = (char *)walk->encoding->version;
 	buf_reset(&walk->scope);
-	walk->place.scope = pack_message(&walk->scope, &scope.base);
+	walk->place.scope = value_pack_scope(&walk->scope, name, walk->encoding->version);
 }
 
 static void put_zeros(struct walk *walk, const struct metric *metric)
@@ -270,7 +211,7 @@ int otlp_encode(const struct otlp_encoding *encoding, const struct batch *batch,
 		.points = { .previous_ns = batch->previous_ns, .time_ns = batch->time_ns },
 	};
 
-	append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource,
+	value_append_attributes(&walk.resource, FIELD_ATTRIBUTES, encoding->resource,
 			  encoding->n_resource);
 	walk.place.resource = (struct bytes){ walk.resource.data, walk.resource.size };
 	/*

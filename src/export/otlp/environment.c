@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"). Each variable
- * also exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence. An empty variable counts as
- * unset. An unknown value is ignored with a warning. The file takes precedence over all of them.
+ * also exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence; of those for logs, only the
+ * endpoint is read. An empty variable counts as unset. An unknown value is ignored with a warning.
+ * The file takes precedence over all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -92,14 +93,32 @@ static int read_variable(struct environment *environment, const struct variable 
 	return 0;
 }
 
-/* The endpoint of all signals or, as it is, that of metrics. */
-static int read_endpoint(struct environment *environment)
+/*
+ * The endpoint of all signals and, as they are, those of each. None of them where the file names
+ * one: its headers may be for that receiver alone.
+ */
+static int read_endpoints(struct environment *environment)
 {
-	const char *url = get_variable(environment, "ENDPOINT", "endpoint");
+	static const struct {
+		const char *name, *key;
+	} endpoints[] = {
+		{ "OTEL_EXPORTER_OTLP_" "ENDPOINT", "endpoint" },
+		{ "OTEL_EXPORTER_OTLP_METRICS_" "ENDPOINT", "metrics_endpoint" },
+		{ "OTEL_EXPORTER_OTLP_LOGS_" "ENDPOINT", "logs_endpoint" },
+	};
+	int err = 0;
 
-	if (!url || assignments_find(environment->given, "metrics_endpoint", NULL))
-		return 0;
-	return set_option(environment, strstr(environment->name, "_METRICS_") ? "metrics_endpoint" : "endpoint", url);
+	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
+		if (assignments_find(environment->given, endpoints[i].key, NULL))
+			return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(endpoints) && !err; i++) {
+		const char *url = getenv(endpoints[i].name);
+
+		snprintf(environment->name, sizeof(environment->name), "%s", endpoints[i].name);
+		if (url && url[0])
+			err = set_option(environment, endpoints[i].key, url);
+	}
+	return err;
 }
 
 static void read_timeout(struct environment *environment)
@@ -196,11 +215,11 @@ int otlp_options_environment(void *options, const struct assignments *given, str
 
 	if (protocol && strcasecmp(protocol, "http/protobuf"))
 		warn_ignored(&environment, "bpfpush sends only http/protobuf");
-	err = read_endpoint(&environment);
+	err = read_endpoints(&environment);
 	read_timeout(&environment);
 	for (size_t i = 0; i < ARRAY_SIZE(variables) && !err; i++)
 		/* Files may be set for all programs of a machine: without TLS they are not used. */
-		if (variables[i].words[0].word || url_is_encrypted(otlp_base(options)))
+		if (variables[i].words[0].word || otlp_is_encrypted(options))
 			err = read_variable(&environment, &variables[i]);
 	return err ? err : read_headers(&environment);
 }

@@ -18,6 +18,8 @@
 
 #define HEADER_BYTES 8192 /* the longest value from a file, with its NUL */
 #define SIGNAL_PATH  "/v1/metrics"
+#define LOGS_PATH    "/v1/logs"
+#define DEFAULT_ENDPOINT "http://localhost:4318"
 
 static const char *const compressions[] = { "gzip", "none", NULL };
 static const char *const temporalities[] = { "cumulative", "delta", NULL };
@@ -44,10 +46,23 @@ static int check_endpoint(const char *url, const char **ret_complaint)
 	size_t size = base_bytes(url, "");
 	int err = url_check(url, ret_complaint);
 
-	if (err || (base_bytes(url, "/v1/traces") == size && base_bytes(url, "/v1/logs") == size))
+	if (err || (base_bytes(url, "/v1/traces") == size && base_bytes(url, LOGS_PATH) == size))
 		return err;
-	*ret_complaint = "bpfpush sends metrics, and this path is for another signal; write " SIGNAL_PATH;
+	*ret_complaint = "this path is not for metrics; write " SIGNAL_PATH ", or use logs_endpoint";
 	return -EINVAL;
+}
+
+static int check_logs_endpoint(const char *url, const char **ret_complaint)
+{
+	*ret_complaint = "this path is not for logs; write " LOGS_PATH;
+	return base_bytes(url, SIGNAL_PATH) == base_bytes(url, "") ? url_check(url, ret_complaint) :
+								      -EINVAL;
+}
+
+static int check_signal(const char *word, const char **ret_complaint)
+{
+	*ret_complaint = "is not a signal; write metrics, events or both";
+	return !strcmp(word, "metrics") || !strcmp(word, "events") ? 0 : -EINVAL;
 }
 
 static int check_attribute(const char *name, const char **ret_complaint)
@@ -61,8 +76,10 @@ static int check_attribute(const char *name, const char **ret_complaint)
 #define ROW(...) SETTING(struct otlp_options, __VA_ARGS__)
 
 static const struct setting_row rows[] = {
-	ROW(endpoint, "endpoint", SETTING_TEXT, "http://localhost:4318", .check = check_endpoint),
+	ROW(endpoint, "endpoint", SETTING_TEXT, DEFAULT_ENDPOINT, .check = check_endpoint),
 	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = check_endpoint),
+	ROW(logs_endpoint, "logs_endpoint", SETTING_TEXT, NULL, .check = check_logs_endpoint),
+	ROW(signals, "signals", SETTING_WORDS, NULL, .check = check_signal),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
 	ROW(http.tls.ca_file, "ca_file", SETTING_TEXT, NULL),
@@ -104,25 +121,56 @@ bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_o
 	       !strcmp(attribute, b->encoding.owner_attribute ?: "");
 }
 
-const char *otlp_base(const struct otlp_options *options)
+static const char *base_of(const struct otlp_options *options, enum signals signal)
 {
-	return options->metrics_endpoint ? options->metrics_endpoint : options->endpoint;
+	const char *whole = signal == SIGNAL_EVENTS ? options->logs_endpoint :
+						      options->metrics_endpoint;
+	return whole ? whole : options->endpoint;
 }
 
-int otlp_url(const struct otlp_options *options, char **ret_url)
+bool otlp_is_encrypted(const struct otlp_options *options)
 {
-	const char *base = options->endpoint, *query = base + strcspn(base, "?#");
+	enum signals wanted = otlp_signals(options);
+
+	for (enum signals signal = SIGNAL_METRICS; signal <= SIGNAL_EVENTS; signal <<= 1)
+		if (wanted & signal && url_is_encrypted(base_of(options, signal)))
+			return true;
+	return false;
+}
+
+int otlp_url(const struct otlp_options *options, enum signals signal, char **ret_url)
+{
+	const char *base = base_of(options, signal), *query = base + strcspn(base, "?#");
+	const char *path = signal == SIGNAL_EVENTS ? LOGS_PATH : SIGNAL_PATH;
 	char *url;
 
-	if (options->metrics_endpoint)
-		url = strdup(options->metrics_endpoint);
-	else if (asprintf(&url, "%.*s" SIGNAL_PATH "%.*s", (int)base_bytes(base, SIGNAL_PATH), base,
+	/* The endpoint may end in the path of metrics. */
+	if (base != options->endpoint)
+		url = strdup(base);
+	else if (asprintf(&url, "%.*s%s%.*s", (int)base_bytes(base, SIGNAL_PATH), base, path,
 			  (int)strcspn(query, "#"), query) < 0)
 		url = NULL;
 	if (!url)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;
+}
+
+enum signals otlp_signals(const void *untyped)
+{
+	const struct otlp_options *options = untyped;
+	const struct setting_list *list = &options->signals;
+	enum signals signals = 0;
+
+	for (size_t i = 0; i < list->n_items; i++)
+		signals |= strcmp(list->items[i], "events") ? SIGNAL_METRICS : SIGNAL_EVENTS;
+	if (signals)
+		return signals;
+	/* The URL of metrics alone says nothing of another one. */
+	if (options->metrics_endpoint && !options->logs_endpoint &&
+	    !strcmp(options->endpoint, DEFAULT_ENDPOINT))
+		return SIGNAL_METRICS;
+	return SIGNAL_METRICS | SIGNAL_EVENTS;
 }
 
 /* Does a header look secret, because of its name or because its value is in a file? */
@@ -280,7 +328,7 @@ static void check_tls(const struct otlp_options *options, const struct assignmen
 		err = check_pem(files[i].file, i == 2, &complaint);
 		*files[i].sound = err ? NULL : files[i].file;
 		report_file(files[i].key, NULL, files[i].file, err, complaint, given, diag);
-		if (!url_is_encrypted(otlp_base(options)))
+		if (!otlp_is_encrypted(options))
 			assignments_complain(given, diag, files[i].key, NULL,
 					     "the endpoint is http://, which does not use it; write https://");
 	}

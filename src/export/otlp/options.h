@@ -15,9 +15,11 @@
 enum otlp_doubt { OTLP_REPEAT, OTLP_SKIP };
 
 struct otlp_options {
-	/* the base of a receiver; /v1/metrics is added, before a query */
+	/* the base of a receiver; /v1/metrics or /v1/logs is added, before a query */
 	char *endpoint;
-	char *metrics_endpoint;	     /* the whole URL, used as it is; NULL: from endpoint */
+	/* the whole URLs, used as they are; NULL: from endpoint */
+	char *metrics_endpoint, *logs_endpoint;
+	struct setting_list signals; /* words; none: see otlp_signals() */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	bool are_headers_texts;	     /* they are from the environment: "file:" is text, too */
 	int is_uncompressed;
@@ -35,10 +37,12 @@ extern const struct setting_table otlp_settings;
 
 /* Do both make the same bodies of a batch? */
 bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_options *b);
-/* What the URL is made from. */
-const char *otlp_base(const struct otlp_options *options);
-/* The URL that requests go to, for free(). -ENOMEM. */
-int otlp_url(const struct otlp_options *options, char **ret_url);
+/* Does one of its signals go to https? */
+bool otlp_is_encrypted(const struct otlp_options *options);
+/* The URL that requests of a signal go to, for free(). -ENOMEM. */
+int otlp_url(const struct otlp_options *options, enum signals signal, char **ret_url);
+/* The signals that the settings name; without any, all those for which there is a URL. */
+enum signals otlp_signals(const void *options);
 /* The two below are those of struct exporter_ops. */
 void otlp_options_check(const void *options, const struct assignments *given, struct diag *diag);
 int otlp_options_environment(void *options, const struct assignments *given, struct diag *diag);

@@ -35,8 +35,7 @@ static int compress_body(const struct otlp *otlp, const uint8_t *data, size_t si
 	return buf_error(body);
 }
 
-/* One encoded body into the queue. */
-static int enqueue_body(struct otlp *otlp, const uint8_t *data, size_t size, size_t n_points)
+int otlp_enqueue(struct otlp *otlp, const uint8_t *data, size_t size, size_t n_points)
 {
 	_cleanup_(buf_done) struct buf body = BUF_INIT;
 	int err = compress_body(otlp, data, size, &body);
@@ -51,7 +50,7 @@ static int enqueue_body(struct otlp *otlp, const uint8_t *data, size_t size, siz
 static int enqueue_for_all(void *user, const uint8_t *data, size_t size, size_t n_points)
 {
 	struct otlp *otlp = user;
-	int err = enqueue_body(otlp, data, size, n_points);
+	int err = otlp_enqueue(otlp, data, size, n_points);
 	struct queue_item *item = err ? NULL :
 				  TAILQ_LAST(&otlp->exporter->queue.items, queue_items);
 
@@ -76,7 +75,7 @@ static int enqueue_merged(void *user, const uint8_t *data, size_t size, size_t n
 	return err;
 }
 
-static void give_room_back(const struct otlp_encoding *encoding)
+void otlp_give_room_back(const struct otlp_encoding *encoding)
 {
 	if (encoding->limit_bytes > ROOM_KEPT_BYTES)
 		(void)madvise(encoding->room + ROOM_KEPT_BYTES,
@@ -91,7 +90,7 @@ static int merge_requests(struct exporter *exporter, struct queue_item *const *i
 				    otlp->cut_points ?: otlp_limit_points(otlp) };
 	int err = otlp_merge(items, n, &into) ?: into.err;
 
-	give_room_back(&otlp->encoding);
+	otlp_give_room_back(&otlp->encoding);
 	return !err && into.n_too_large ? -EFBIG : err; /* max_request_size may have become less */
 }
 
@@ -121,19 +120,19 @@ static int otlp_push(struct exporter *exporter, const struct batch *batch)
 			      "points are dropped, because each alone is longer than max_request_size; raise it");
 		exporter_drop_no_memory(each->exporter, encoded.n_failed);
 	}
-	give_room_back(&otlp->encoding);
+	otlp_give_room_back(&otlp->encoding);
 	return err;
 }
 
 /* An empty request is whole: the receiver checks the headers, decodes it and answers. */
-static int otlp_probe(struct exporter *exporter)
+int otlp_probe(struct exporter *exporter)
 {
 	struct exporter_stats *stats = &exporter->stats;
 	struct otlp *otlp = exporter->state;
 	int err = 0;
 
 	if (!stats->requests && !exporter->queue.n_items) {
-		err = enqueue_body(otlp, NULL, 0, 0);
+		err = otlp_enqueue(otlp, NULL, 0, 0);
 		otlp_send_next(otlp);
 	}
 	if (err || stats->is_failing)
@@ -144,7 +143,7 @@ static int otlp_probe(struct exporter *exporter)
 	return 1;
 }
 
-static void otlp_send(struct exporter *exporter, const struct batch *batch)
+void otlp_send(struct exporter *exporter, const struct batch *batch)
 {
 	struct otlp *otlp = exporter->state;
 
@@ -155,7 +154,7 @@ static void otlp_send(struct exporter *exporter, const struct batch *batch)
 	otlp_send_next(otlp);
 }
 
-static void otlp_close(struct exporter *exporter)
+void otlp_close(struct exporter *exporter)
 {
 	struct otlp *otlp = exporter->state;
 
@@ -185,14 +184,14 @@ static int describe_place(struct otlp *otlp, const char *url)
 	return otlp->report.url ? 0 : -ENOMEM;
 }
 
-static int open_client(struct otlp *otlp)
+static int open_client(struct otlp *otlp, enum signals signal)
 {
 	const struct otlp_options *options = otlp->options;
 	const char *version = otlp->exporter->context->version;
 	_cleanup_(freep) char *url = NULL;
 	char user_agent[128];
 	struct http_options http = options->http;
-	int err = otlp_url(options, &url);
+	int err = otlp_url(options, signal, &url);
 
 	if (err)
 		return err;
@@ -222,9 +221,10 @@ static void join_leader(struct otlp *otlp)
 		last->next_led = otlp;
 }
 
-static int otlp_open(struct exporter *exporter, const void *untyped)
+int otlp_open_signal(struct exporter *exporter, const struct otlp_options *options,
+		     enum signals signal)
 {
-	const struct otlp_options *options = untyped;
+	bool is_of_totals = signal == SIGNAL_METRICS && options->encoding.temporality != OTLP_DELTA;
 	struct otlp *otlp = exporter->state;
 	int err;
 
@@ -232,31 +232,46 @@ static int otlp_open(struct exporter *exporter, const void *untyped)
 			       .encoding = options->encoding, .backoff = options->retry,
 			       .limit_points = options->encoding.limit_points };
 	otlp->report.exporter = exporter;
-	otlp->report.is_delta = options->encoding.temporality == OTLP_DELTA;
+	otlp->report.is_delta = !is_of_totals;
+	otlp->report.is_of_events = signal == SIGNAL_EVENTS;
 	otlp->retry = (struct timer){ exporter->context->event, otlp_wake, otlp, NULL };
-	queue_init(&exporter->queue, options->queue_requests, exporter->context->queue_budget);
-	if (!otlp->report.is_delta)
+	queue_init(&exporter->queue, options->queue_requests,
+		   otlp->report.is_of_events ? exporter->context->events_budget :
+					       exporter->context->queue_budget);
+	if (is_of_totals)
 		exporter->queue.slot_ns = options->backlog_ns ?: UINT64_MAX;
-	exporter->format = (uint64_t)(otlp->report.is_delta | options->is_uncompressed << 1);
-	exporter_set_spool(exporter, options->spool_bytes, (uint32_t)exporter->format);
-	exporter->queue.age_ns = exporter->queue.spool ? options->spool_age_ns : 0;
+	exporter->format = (uint64_t)(otlp->report.is_delta | options->is_uncompressed << 1 |
+				      otlp->report.is_of_events << 2);
 	otlp->encoding.resource = exporter->context->resource;
 	otlp->encoding.n_resource = exporter->context->n_resource;
 	otlp->encoding.version = exporter->context->version;
 	otlp->encoding.room = mmap(NULL, otlp->encoding.limit_bytes, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	err = otlp->encoding.room == MAP_FAILED ? -ENOMEM : open_client(otlp);
+	err = otlp->encoding.room == MAP_FAILED ? -ENOMEM : open_client(otlp, signal);
 	if (err)
 		otlp_close(exporter);
-	else
-		join_leader(otlp);
 	return err;
+}
+
+static int otlp_open(struct exporter *exporter, const void *untyped)
+{
+	const struct otlp_options *options = untyped;
+	int err = otlp_open_signal(exporter, options, SIGNAL_METRICS);
+
+	if (err)
+		return err;
+	exporter_set_spool(exporter, options->spool_bytes, (uint32_t)exporter->format);
+	exporter->queue.age_ns = exporter->queue.spool ? options->spool_age_ns : 0;
+	join_leader(exporter->state);
+	return 0;
 }
 
 const struct exporter_ops otlp_exporter = {
 	.type = "otlp",
 	.component = "otlp_http_metric_exporter",
 	.settings = &otlp_settings,
+	.signals = otlp_signals,
+	.events = &otlp_events_exporter,
 	.environment = otlp_options_environment,
 	.check = otlp_options_check,
 	.state_bytes = sizeof(struct otlp),

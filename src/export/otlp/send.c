@@ -100,7 +100,7 @@ static enum points fate_of(struct otlp *otlp, struct queue_item *item,
 		return POINTS_IN_DOUBT;
 	if (!is_over)
 		return POINTS_PUSHED;
-	if (!is_delta)
+	if (!is_delta || otlp->report.is_of_events)
 		return answer->verdict == OTLP_AGAIN ? POINTS_NOT_SENT : POINTS_REJECTED;
 	queue_hold(&otlp->exporter->queue);
 	return POINTS_PUSHED;
@@ -171,6 +171,15 @@ static bool goes_again(const struct otlp *otlp, const struct http_answer *http)
 	return http->is_stale && (!otlp->report.is_delta || http->failure == HTTP_UNREACHED);
 }
 
+/* Is what comes next from another time? Of events, much may come at once without an outage. */
+static bool is_backlog(const struct otlp *otlp, uint64_t window_ns)
+{
+	const struct queue_item *next = otlp->exporter->queue.waiting;
+
+	return next && next->time_ns != window_ns && !otlp->is_last &&
+	       (otlp->is_behind || !otlp->report.is_of_events);
+}
+
 static void on_answer(void *user, const struct http_answer *http)
 {
 	struct otlp *otlp = user;
@@ -192,6 +201,7 @@ static void on_answer(void *user, const struct http_answer *http)
 	if (answer.verdict == OTLP_AGAIN) {
 		delay_ns = backoff_draw(&otlp->backoff, answer.retry_after_ns);
 		http_client_move_on(otlp->client);
+		otlp->is_behind = true;
 	}
 	if (!otlp_cut_refused(otlp, http, &answer))
 		end_request(otlp, http, &answer, delay_ns);
@@ -205,7 +215,8 @@ static void on_answer(void *user, const struct http_answer *http)
 		return;
 	}
 	otlp->backoff.limit_ns = 0;
-	if (queue->waiting && queue->waiting->time_ns != window_ns && !otlp->is_last)
+	otlp->is_behind &= queue->waiting != NULL;
+	if (is_backlog(otlp, window_ns))
 		wait_and_retry(otlp, backlog_pause_ns(otlp));
 	otlp_send_next(otlp);
 }

@@ -123,7 +123,7 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 	struct output *output = exporter->state;
 	struct metric *metric;
 
-	if (!output_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, output_count(batch)))
 		return 0;
 	batch_for_each_metric(metric, batch) {
 		if (metric->kind != METRIC_HISTOGRAM) {
@@ -134,7 +134,7 @@ static int bpftrace_json_push(struct exporter *exporter, const struct batch *bat
 		if (!metric->layout.has_no_sum)
 			append_map(&output->out, metric, "stats", ".stats", append_stats);
 	}
-	return output_flush(exporter, batch);
+	return output_flush(exporter, output_count(batch));
 }
 
 const struct exporter_ops bpftrace_json_exporter = {

@@ -106,7 +106,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 	};
 	struct metric *metric;
 
-	if (!output_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, output_count(batch)))
 		return 0;
 	if (output->is_terminal)
 		page.has_colour = output_has_colour(output->fd, &page.width);
@@ -120,7 +120,7 @@ static int console_push(struct exporter *exporter, const struct batch *batch)
 	if (!exporter->context->is_once)
 		buf_append_byte(page.out, '\n');
 	grid_done(&page.grid);
-	return output_flush(exporter, batch);
+	return output_flush(exporter, output_count(batch));
 }
 
 static const struct setting_row rows[] = {

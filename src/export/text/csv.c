@@ -112,7 +112,7 @@ static int csv_push(struct exporter *exporter, const struct batch *batch)
 	struct tm tm;
 	int err;
 
-	if (!output_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, output_count(batch)))
 		return 0;
 	if (gmtime_r(&now, &tm))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -123,7 +123,7 @@ static int csv_push(struct exporter *exporter, const struct batch *batch)
 	batch_for_each_metric(metric, batch)
 		metric_for_each_series(series, metric)
 			append_point(&output->out, batch, text, &columns, series);
-	err = output_flush(exporter, batch);
+	err = output_flush(exporter, output_count(batch));
 	if (err)
 		buf_reset(&output->head);
 	return err;

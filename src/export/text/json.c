@@ -9,6 +9,10 @@
  * {"count":3,"sum":0.5,"bounds":[0,1,2],"counts":[0,1,1,1]}, counts[i] for values up to bounds[i],
  * the last one for all above; "sum" is absent if it is not known. Numbers are exact: no digit is
  * lost to a double.
+ *
+ * With signals = events, a line is an event:
+ *
+ *     {"collector":"exec","event":"process.exec","severity":"INFO","time_ns":1,"attributes":{…}}
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +20,26 @@
 #include "metric/bounds.h"
 #include "metric/decimal.h"
 #include "export/text/output.h"
+#include "view/event-lines.h"
+
+struct json_options {
+	struct output_options output;
+	int signal;
+};
+
+static const char *const signals[] = { "metrics", "events", NULL };
+
+static const struct setting_row rows[] = {
+	SETTING(struct json_options, output.path, "path", SETTING_TEXT, "-"),
+	/* One of them: each writes whole lines, but not both at the same time. */
+	SETTING(struct json_options, signal, "signals", SETTING_CHOICE, "metrics", .choices = signals),
+};
+static const struct setting_table json_settings = SETTING_TABLE(rows, struct json_options);
+
+static enum signals json_signals(const void *options)
+{
+	return ((const struct json_options *)options)->signal ? SIGNAL_EVENTS : SIGNAL_METRICS;
+}
 
 /* The part of a line that never changes, up to the times. It is kept with the series. */
 static void append_head(struct buf *out, struct series *series)
@@ -107,7 +131,7 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	struct metric *metric;
 	struct series *series;
 
-	if (!output_is_ready(exporter, batch))
+	if (!output_is_ready(exporter, output_count(batch)))
 		return 0;
 	batch_for_each_metric(metric, batch) {
 		buf_reset(&bounds);
@@ -118,12 +142,86 @@ static int json_push(struct exporter *exporter, const struct batch *batch)
 	}
 	if (buf_error(&bounds))
 		output->out.error = buf_error(&bounds);
-	return output_flush(exporter, batch);
+	return output_flush(exporter, output_count(batch));
 }
+
+#define LINES_BYTES (1 << 20)
+
+/* Events, one after another, until the turn ends. */
+struct json_events {
+	struct output output;
+	struct buf lines;
+	size_t n;
+};
+
+static void events_take(struct exporter *exporter, const struct event *event)
+{
+	struct json_events *events = exporter->state;
+
+	event_append_json(event, &events->lines);
+	events->n++;
+}
+
+/* A reader that is slow is not waited for, as long as that does not take much memory. */
+static void events_flush(struct exporter *exporter)
+{
+	struct json_events *events = exporter->state;
+	struct buf *out = &events->output.out;
+
+	if (!output_is_idle(exporter) && events->lines.size < LINES_BYTES)
+		return;
+	if (events->n && output_is_ready(exporter, events->n)) {
+		buf_append(out, events->lines.data, events->lines.size);
+		out->error = out->error ?: buf_error(&events->lines);
+		(void)output_flush(exporter, events->n);
+	}
+	events->n = 0;
+	buf_reset(&events->lines);
+}
+
+static int events_push(struct exporter *exporter, const struct batch *batch)
+{
+	events_flush(exporter);
+	return 0;
+}
+
+static void events_close(struct exporter *exporter)
+{
+	struct json_events *events = exporter->state;
+
+	buf_append(&events->output.out, events->lines.data, events->lines.size);
+	buf_done(&events->lines);
+	output_close(exporter);
+}
+
+static struct exporter_waiting events_waiting(const struct exporter *exporter)
+{
+	const struct json_events *events = exporter->state;
+	struct exporter_waiting waiting = output_waiting(exporter);
+
+	waiting.n_points += events->n;
+	waiting.n_bytes += events->lines.size;
+	return waiting;
+}
+
+static const struct exporter_ops json_events_exporter = {
+	.type = "json",
+	.settings = &json_settings,
+	.check = output_options_check,
+	.state_bytes = sizeof(struct json_events),
+	.open = output_open,
+	.waiting = events_waiting,
+	.close = events_close,
+	.push = events_push,
+	.take = events_take,
+	.flush = events_flush,
+};
 
 const struct exporter_ops json_exporter = {
 	.type = "json",
-	.settings = &output_settings,
+	.settings = &json_settings,
 	OUTPUT_OPS,
+	.signals = json_signals,
+	.events = &json_events_exporter,
 	.push = json_push,
 };

@@ -59,6 +59,13 @@ static bool ends_torn(const char *path)
 	       last != '\n';
 }
 
+static int choose_patience_ms(const struct exporter *exporter)
+{
+	if (exporter->ops->take)
+		return 0; /* it writes again and again, so no reader may hold it up */
+	return exporter->context->is_once ? -1 : PATIENCE_MS;
+}
+
 int output_open(struct exporter *exporter, const void *options)
 {
 	const char *path = ((const struct output_options *)options)->path;
@@ -84,12 +91,12 @@ int output_open(struct exporter *exporter, const void *options)
 	output->is_terminal = isatty(fd);
 	output->can_block = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
 	output->is_torn = !is_stdout && !output->can_block && ends_torn(path);
-	output->patience_ms = exporter->context->is_once ? -1 : PATIENCE_MS;
+	output->patience_ms = choose_patience_ms(exporter);
 	exporter_works(exporter, "is open now");
 	return 0;
 }
 
-static size_t count_points(const struct batch *batch)
+size_t output_count(const struct batch *batch)
 {
 	struct metric *metric;
 	struct series *series;
@@ -187,8 +194,8 @@ static int flush_buffer(struct exporter *exporter)
 			      LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
 			      NULL, "cannot write to %s: %s", path, strerror(-err));
 	} else {
-		exporter_works(exporter, "writes to %s again; %zu point%s lost meanwhile", path, output->n_lost,
-			       output->n_lost == 1 ? " was" : "s were");
+		exporter_works(exporter, "writes to %s again; %zu %s%s lost meanwhile", path, output->n_lost,
+			       exporter_item(exporter), output->n_lost == 1 ? " was" : "s were");
 		output->n_lost = 0;
 		output->is_torn = false;
 		exporter_account(exporter, POINTS_DELIVERED, output->n_points);
@@ -199,33 +206,42 @@ static int flush_buffer(struct exporter *exporter)
 	return err;
 }
 
-bool output_is_ready(struct exporter *exporter, const struct batch *batch)
+bool output_is_idle(struct exporter *exporter)
 {
 	struct output *output = exporter->state;
 
 	if (output->out.size)
 		(void)flush_buffer(exporter);
+	return !output->out.size;
+}
+
+bool output_is_ready(struct exporter *exporter, size_t n_points)
+{
+	struct output *output = exporter->state;
+
+	bool is_idle = output_is_idle(exporter);
+
 	if (output->fd < 0)
 		(void)output_open(exporter, exporter->options);
 	output->n_unsupported = 0;
-	if (output->fd >= 0 && !output->out.size) {
+	if (output->fd >= 0 && is_idle) {
 		if (output->is_torn)
 			buf_append_byte(&output->out, '\n');
 		return true;
 	}
 	if (output->fd >= 0)
-		exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: points are dropped");
-	exporter_account(exporter, POINTS_PUSHED, count_points(batch));
-	exporter_account(exporter, output->fd < 0 ? POINTS_NOT_SENT : POINTS_QUEUE_FULL,
-			 count_points(batch));
+		exporter_fail(exporter, LOG_LEVEL_WARNING, NULL, "nobody reads its output: %ss are dropped",
+			      exporter_item(exporter));
+	exporter_account(exporter, POINTS_PUSHED, n_points);
+	exporter_account(exporter, output->fd < 0 ? POINTS_NOT_SENT : POINTS_QUEUE_FULL, n_points);
 	return false;
 }
 
-int output_flush(struct exporter *exporter, const struct batch *batch)
+int output_flush(struct exporter *exporter, size_t n_points)
 {
 	struct output *output = exporter->state;
 
-	output->n_points = count_points(batch) - output->n_unsupported;
+	output->n_points = n_points - output->n_unsupported;
 	exporter_account(exporter, POINTS_PUSHED, output->n_points + output->n_unsupported);
 	exporter_drop(exporter, POINTS_UNSUPPORTED, output->n_unsupported,
 		      "points are dropped, because its format cannot express them");

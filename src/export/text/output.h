@@ -58,17 +58,20 @@ struct output {
 int output_open(struct exporter *exporter, const void *options);
 void output_close(struct exporter *exporter);
 struct exporter_waiting output_waiting(const struct exporter *exporter);
+/* The points of a batch. */
+size_t output_count(const struct batch *batch);
+/* Is all that was in out written? Tries to write it. */
+bool output_is_idle(struct exporter *exporter);
 /*
- * May batch be appended to out? If not, the reader has not taken the last one yet, and batch is
- * counted as lost.
+ * May a text with so many points or events be appended to out? If not, the reader has not taken the
+ * last one yet, and they are counted as lost.
  */
-bool output_is_ready(struct exporter *exporter, const struct batch *batch);
+bool output_is_ready(struct exporter *exporter, size_t n_points);
 /*
- * Writes out, which holds all points of batch but n_unsupported, and accounts for all of them: the
- * exporter itself counts nothing else. What cannot be written is logged once. 0 (also where
- * the reader is slow), or -errno of the buffer or the file. A reader that is gone is an error, not
- * a signal.
+ * Writes out, which holds all of them but n_unsupported, and accounts for all of them: the exporter
+ * itself counts nothing else. What cannot be written is logged once. 0 (also where the reader is
+ * slow), or -errno of the buffer or the file. A reader that is gone is an error, not a signal.
  */
-int output_flush(struct exporter *exporter, const struct batch *batch);
+int output_flush(struct exporter *exporter, size_t n_points);
 /* What a terminal wants, see https://no-color.org; and its width, 80 if it is not known. */
 bool output_has_colour(int fd, unsigned int *ret_width);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/otlp/point.h"
+#include "export/otlp/message/point.h"
 
 #include "metric/bounds.h"
 

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Events arrive at the real Collector as log records, and in a file as JSON lines: each once, with all its names.
+
+What they are compared with is the list of the program that executed others. While the Collector is away, they wait."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import collector
+import json_lines
+import patience
+from agent import BPFPUSH, Agent, cgroup2_mount, require_agent
+from agent import Unavailable as NoAgent
+from collector import Collector
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "bpf"))
+from manager import Manager
+
+EXECS = 400
+OWNER = "process.linux.cgroup"
+# Executes true so many times, with numbers as arguments, in a cgroup, and says which process had which.
+WORKLOAD = """
+import json, os, sys
+open(sys.argv[1], 'w').write('0')
+done = []
+for i in range(int(sys.argv[2]), int(sys.argv[3])):
+    child = os.fork()
+    if not child:
+        try:
+            os.execv('/bin/true', ['true', str(i), '\\u00e4 b'])
+        finally:
+            os._exit(9)
+    os.waitpid(child, 0)
+    done.append([child, os.getpid(), ['true', str(i), '\\u00e4 b']])
+print(json.dumps(done))
+"""
+
+
+def config_text(url, lines_path, points_path, more):
+    return f"""
+[agent]
+interval = 1s
+collectors = exec
+{more[0]}
+[collector exec]
+rate_limit = 0
+[resource]
+host.name = vm1
+[exporter central]
+type = otlp
+endpoint = {url}
+retry_initial = 100ms
+retry_max = 500ms
+{more[1]}
+[exporter lines]
+type = json
+signals = events
+path = {lines_path}
+[exporter points]
+type = json
+path = {points_path}
+"""
+
+
+class Case(unittest.TestCase):
+    """Executes programs in a cgroup of its own; an agent writes events and points to files."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bpfpush-events."))
+        cls.cgroup = f"/events-{os.getpid()}"
+        os.mkdir(cgroup2_mount() + cls.cgroup)
+        cls.addClassCleanup(os.rmdir, cgroup2_mount() + cls.cgroup)
+        cls.lines_path, cls.points_path = (os.path.join(cls.directory, name) for name in ("lines", "points"))
+
+    @classmethod
+    def config(cls, receiver, of_agent="", of_exporter=""):
+        return config_text(receiver.otlp_urls[0], cls.lines_path, cls.points_path, (of_agent, of_exporter))
+
+    @classmethod
+    def execute(cls, first, end):
+        done = subprocess.run([sys.executable, "-c", WORKLOAD, cgroup2_mount() + cls.cgroup + "/cgroup.procs", str(first), str(end)],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience.PATIENCE_S, check=True)
+        return json.loads(done.stdout)
+
+    @classmethod
+    def mine(cls, events):
+        return [event for event in events if event["attributes"].get(OWNER) == cls.cgroup]
+
+    @staticmethod
+    def said(events):
+        return [[event["attributes"]["process.pid"], event["attributes"]["process.parent_pid"],
+                 event["attributes"]["process.command_args"]] for event in events]
+
+    def fates(self):
+        """{(exporter, error.type): events}, and how many wait there"""
+        fates, waiting = {}, {}
+        for point in json_lines.points(json_lines.read(self.points_path)):
+            attributes = point["attributes"]
+            if point["name"] == "otel.sdk.exporter.log.exported":
+                fates[attributes["otel.component.name"], attributes.get("error.type")] = point["total"]
+            elif point["name"] == "otel.sdk.exporter.log.inflight":
+                waiting[attributes["otel.component.name"]] = point["value"]
+        return {key: total for key, total in fates.items() if total}, waiting
+
+
+class ReceivedTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with Collector() as receiver:
+            with Agent(cls.config(receiver)) as agent:
+                cls.truth = cls.execute(0, EXECS)
+                patience.wait(lambda: len(cls.mine(receiver.events())) >= EXECS, "the first events", 0.1)
+                receiver.stop()
+                cls.truth += cls.execute(EXECS, 2 * EXECS)
+                receiver.come_back()
+                patience.wait(lambda: len(cls.mine(receiver.events())) >= 2 * EXECS, "those of the outage", 0.1)
+                agent.stop()
+                cls.log = agent.log_text()
+            receiver.stop()
+            cls.received = cls.mine(receiver.events())
+            cls.names = {point["name"] for point in receiver.points()}
+        cls.lines = json_lines.points(json_lines.read(cls.lines_path))
+
+    def test_each_is_received_once_with_its_arguments(self):
+        self.assertEqual(self.said(self.received), self.truth)
+        for event in self.received:
+            self.assertEqual((event["scope"], event["name"], event["severity"]), ("bpfpush.exec", "process.exec", (9, "INFO")))
+            self.assertEqual(event["attributes"]["process.executable.path"], "/bin/true")
+            self.assertEqual((event["resource"]["host.name"], event["resource"]["service.name"]), ("vm1", "bpfpush"))
+
+    def test_lines_say_the_same(self):
+        lines = self.mine(self.lines)
+        self.assertEqual([(line["time_ns"], line["attributes"]) for line in lines],
+                         [(event["time_ns"], event["attributes"]) for event in self.received])
+        self.assertEqual({(line["collector"], line["event"], line["severity"]) for line in self.lines},
+                         {("exec", "process.exec", "INFO")})
+
+    def test_metrics_are_pushed_beside_them(self):
+        self.assertIn("bpfpush.series.count", self.names)
+        self.assertIn("otel.sdk.exporter.log.exported", self.names)
+
+    def test_each_is_accounted_for(self):
+        fates, _ = self.fates()
+        self.assertEqual(set(fates), {("central/events", None), ("lines/events", None)})
+        self.assertGreaterEqual(fates["central/events", None], 2 * EXECS)
+        self.assertNotIn("are dropped", self.log)
+
+
+class WaitingTest(Case):
+    def test_what_waits_goes_with_the_next_process(self):
+        path = os.path.join(self.directory, "agent.conf")
+        with Collector() as receiver, Manager() as manager, contextlib.ExitStack() as stack:
+            log = stack.enter_context(open(os.path.join(self.directory, "log"), "w+", encoding="utf-8"))
+
+            def start():
+                process = manager.start([BPFPUSH, "run", "--config=" + path], stderr=log)
+                manager.wait_for("READY=1")
+                return process
+
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.config(receiver))
+            receiver.stop()
+            process = start()
+            truth = self.execute(0, EXECS)
+            patience.wait(lambda: self.fates()[1].get("central/events", 0) >= EXECS, "events that wait", 0.1)
+            process.send_signal(signal.SIGTERM)
+            process.wait(patience.PATIENCE_S)
+            truth += self.execute(EXECS, EXECS + 10)  # the programs go on, and what they report waits
+            process = start()
+            truth += self.execute(EXECS + 10, EXECS + 20)
+            receiver.come_back()
+            patience.wait(lambda: len(self.mine(receiver.events())) >= EXECS + 20, "what waited", 0.1)
+            process.send_signal(signal.SIGTERM)
+            process.wait(patience.PATIENCE_S)
+            receiver.stop()
+            self.assertEqual(self.said(self.mine(receiver.events())), truth)
+            self.assertEqual({key for key in self.fates()[0] if key[1]}, set())
+
+
+class FullTest(Case):
+    def test_what_no_memory_holds_is_counted_and_metrics_lose_nothing(self):
+        with Collector() as receiver:
+            with Agent(self.config(receiver, "queue_size = 64KiB", "compression = none\nmax_request_size = 8KiB")) as agent:
+                receiver.stop()
+                self.execute(0, EXECS)
+
+                def is_full():
+                    self.execute(0, EXECS)
+                    return self.fates()[0].get(("central/events", "queue_full"))
+                patience.wait(is_full, "a full queue", 0.1)
+                receiver.come_back()
+                patience.wait(lambda: self.fates()[1].get("central/events") == 0, "what waited", 0.1)
+                agent.stop()
+                log = agent.log_text()
+            receiver.stop()
+            n_received = len(receiver.events())
+        fates, _ = self.fates()
+        self.assertEqual({key for key in fates if key[0] != "lines/events"},
+                         {("central/events", None), ("central/events", "queue_full")})
+        self.assertEqual(fates["central/events", None], n_received)
+        self.assertEqual(n_received + fates["central/events", "queue_full"], len(json_lines.read(self.lines_path)))
+        self.assertEqual(log.count("the oldest events are dropped; queue_size in [agent] gives it more room"), 1, log)
+
+
+if __name__ == "__main__":
+    try:
+        require_agent()
+    except NoAgent as lacking:
+        print(f"skipped: {lacking}")
+        sys.exit(77)
+    collector.main()
