@@ -19,8 +19,15 @@
 
 #include "label.h"
 
-/* At most so many events of each ring in each second, of the whole machine; 0: any number. */
+/*
+ * At most so many events of each ring in each second, of the whole machine; 0: any number. An
+ * object of several collectors has NAME_rate_limit instead, and defines this before it includes
+ * this header.
+ */
+#ifndef EVENT_RATE_LIMIT
 const volatile u64 rate_limit = 1000;
+#define EVENT_RATE_LIMIT rate_limit
+#endif
 
 struct event_losses {
 	u64 limited;
@@ -63,9 +70,9 @@ static __always_inline bool event_take_turn(struct event_second *of)
 		return true;
 	/* Another CPU has begun it, or a second that follows. */
 	seen = *(volatile u64 *)&of->second_and_n;
-	if ((u32)seen >= rate_limit)
+	if ((u32)seen >= EVENT_RATE_LIMIT)
 		return false;
-	return (u32)__sync_fetch_and_add(&of->second_and_n, 1) < rate_limit;
+	return (u32)__sync_fetch_and_add(&of->second_and_n, 1) < EVENT_RATE_LIMIT;
 }
 
 static __always_inline bool event_admit(void *second, void *losses)
@@ -74,7 +81,7 @@ static __always_inline bool event_admit(void *second, void *losses)
 	struct event_losses *lost;
 	struct event_second *of;
 
-	if (!rate_limit)
+	if (!EVENT_RATE_LIMIT)
 		return true;
 	of = bpf_map_lookup_elem(second, &zero);
 	if (of && event_take_turn(of))
@@ -85,19 +92,33 @@ static __always_inline bool event_admit(void *second, void *losses)
 	return false;
 }
 
-static __always_inline void event_put(void *ring, void *losses, void *event, u64 bytes)
+static __always_inline void event_count_full(void *losses)
 {
-	struct event_losses *lost;
 	u32 zero = 0;
+	struct event_losses *lost = bpf_map_lookup_elem(losses, &zero);
 
-	if (!bpf_ringbuf_output(ring, event, bytes, 0))
-		return;
-	lost = bpf_map_lookup_elem(losses, &zero);
 	if (lost)
 		__sync_fetch_and_add(&lost->full, 1);
+}
+
+static __always_inline void event_put(void *ring, void *losses, void *event, u64 bytes)
+{
+	if (bpf_ringbuf_output(ring, event, bytes, 0))
+		event_count_full(losses);
 }
 
 /* Is the event within the limit? Call it before what costs something, once for each event. */
 #define event_is_admitted(ring) event_admit(&ring##_second, &ring##_losses)
 /* bytes: of the structure, or fewer if its last member is an array that is not full. */
 #define event_send(ring, event, bytes) event_put(&ring, &ring##_losses, event, bytes)
+/*
+ * For an event that is too large for the stack: room in the ring, which is not cleared, for
+ * bpf_ringbuf_submit(event, 0). NULL: there is none, which is counted.
+ */
+#define event_reserve(ring, bytes)                                                                 \
+	({                                                                                         \
+		void *event_ = bpf_ringbuf_reserve(&ring, bytes, 0);                               \
+		if (!event_)                                                                       \
+			event_count_full(&ring##_losses);                                          \
+		event_;                                                                            \
+	})

@@ -58,9 +58,11 @@ typedef struct {
 	u64 word[8];
 /* a set of system calls by number, word n / 64 bit n % 64: "read, openat", or "all" */
 } prm_syscalls;
+typedef u64 prm_ns; /* a duration, "10ms" */
 
 /*
- * any char array in a key is text, up to its first NUL; any enum gives the names of its constants
+ * any char array in a key is text, up to its first NUL; any enum gives the names of its constants.
+ * In an event, an empty text makes no attribute.
  */
 
 /*

@@ -117,6 +117,26 @@ static void show_integer(const struct variables *variables, const struct variabl
 			   shape_number(field, number));
 }
 
+static const char *set_duration(const struct variables *variables, const struct variable *variable,
+				const char *text)
+{
+	uint64_t ns;
+
+	if (variable->size_bytes != sizeof(ns))
+		return "cannot be set: a prm_ns is a u64";
+	if (parse_duration_ns(text, &ns))
+		return "is not a duration, such as 10ms or 1s";
+	memcpy(data_of(variables, variable), &ns, sizeof(ns));
+	return NULL;
+}
+
+static void show_duration(const struct variables *variables, const struct variable *variable,
+			  struct buf *out)
+{
+	show_integer(variables, variable, out);
+	buf_append_text(out, "ns");
+}
+
 static const char *set_text(const struct variables *variables, const struct variable *variable,
 			    const char *text)
 {
@@ -146,6 +166,7 @@ static const struct variable_type {
 		     struct buf *out);
 } types[] = {
 	{ "prm_syscalls", FIELD_BYTES, set_syscalls, show_syscalls },
+	{ "prm_ns", FIELD_INTEGER, set_duration, show_duration },
 	{ NULL, FIELD_INTEGER, set_integer, show_integer },
 	{ NULL, FIELD_ENUM, set_enum, show_enum },
 	{ NULL, FIELD_TEXT, set_text, show_text },

@@ -8,6 +8,7 @@
  *     integers           decimal or 0x, within the type's range
  *     enums              a constant's name without the common prefix, in lower case
  *     char[N]            text of less than N bytes
+ *     prm_ns             a duration with a unit, such as 10ms
  *     prm_syscalls       system calls by name, separated by commas; "all"; "none" or empty
  */
 

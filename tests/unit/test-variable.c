@@ -12,6 +12,7 @@
 struct data {
 	uint64_t syscalls[8];
 	uint64_t wide;
+	uint64_t pause;
 	uint32_t limit;
 	int32_t offset;
 	uint16_t pair[2];
@@ -42,6 +43,7 @@ static const struct {
 } places[] = {
 	{ "syscalls", PLACE(syscalls) },
 	{ "wide", PLACE(wide) },
+	{ "pause", PLACE(pause) },
 	{ "limit", PLACE(limit) },
 	{ "offset", PLACE(offset) },
 	{ "pair", PLACE(pair) },
@@ -71,15 +73,16 @@ static void setup(struct fixture *f)
 	assert_ok(btf__add_enum_value(t->btf, "WAY_WRITE", 2));
 	types[0] = set;
 	types[1] = t->u64;
-	types[2] = t->u32;
-	types[3] = t->s32;
-	types[4] = btf_array_of(t, t->u16, 2);
-	types[5] = only;
-	types[6] = t->u8;
-	types[7] = t->boolean;
-	types[8] = btf_array_of(t, t->character, 6);
-	types[9] = t->u32;
-	types[10] = btf_made(btf__add_int(t->btf, "__int128", 16, 0));
+	types[2] = btf_made(btf__add_typedef(t->btf, "prm_ns", t->u64));
+	types[3] = t->u32;
+	types[4] = t->s32;
+	types[5] = btf_array_of(t, t->u16, 2);
+	types[6] = only;
+	types[7] = t->u8;
+	types[8] = t->boolean;
+	types[9] = btf_array_of(t, t->character, 6);
+	types[10] = t->u32;
+	types[11] = btf_made(btf__add_int(t->btf, "__int128", 16, 0));
 	first = (int)btf__type_cnt(t->btf);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		add_variable(f, places[i].name, types[i]);
@@ -133,7 +136,7 @@ static void variables_outside_the_section_are_not_there(void **state)
 	setup(&f);
 	assert_null(variable_find(&f.variables, "beyond"));
 	assert_null(variable_find(&f.variables, "nothing"));
-	assert_int_equal(f.variables.n, 10);
+	assert_int_equal(f.variables.n, 11);
 	teardown(&f);
 }
 
@@ -261,6 +264,23 @@ static void a_failed_allocation_is_an_error_and_no_leak(void **state)
 	teardown(&f);
 }
 
+static void a_duration_has_a_unit(void **state)
+{
+	_cleanup_(buf_done) struct buf out = BUF_INIT;
+	struct fixture f;
+
+	setup(&f);
+	assert_ok(set(&f, "pause", "1s500ms"));
+	assert_int_equal(number(&f, "pause"), 1500000000);
+	assert_error(set(&f, "pause", "10"), EINVAL);
+	assert_error(set(&f, "pause", "-1s"), EINVAL);
+	assert_int_equal(number(&f, "pause"), 1500000000);
+	variable_find(&f.variables, "pause")->text = NULL;
+	assert_true(variable_show(&f.variables, variable_find(&f.variables, "pause"), &out));
+	assert_string_equal(buf_text(&out), "1500000000ns");
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +292,7 @@ int main(void)
 		cmocka_unit_test(a_text_leaves_room_for_its_end_and_nothing_of_the_last_one),
 		cmocka_unit_test(what_is_neither_number_nor_text_cannot_be_set),
 		cmocka_unit_test(system_calls_are_chosen_by_name),
+		cmocka_unit_test(a_duration_has_a_unit),
 		cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
 	};
 

@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collector/binding/size.h"
 
@@ -41,6 +42,16 @@ static uint64_t keys_of(const struct binding *binding, uint64_t units,
 				   PROCESS_FACTOR : 1);
 }
 
+/* A ring of event.h has a map of its losses. Others may be read without a binding. */
+static bool is_of_events(const struct bpf_object *bpf, const struct bpf_map *map)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_losses", bpf_map__name(map));
+	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF &&
+	       bpf_object__find_map_by_name(bpf, name);
+}
+
 uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 {
 	struct bpf_map *names = bpf_object__find_map_by_name(bpf, "process_names"), *map;
@@ -55,6 +66,9 @@ uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 		uint32_t n_entries;
 		char name[64];
 
+		/* Likewise events that nobody reads: a page is the least that a ring can have. */
+		if (!binding && is_of_events(bpf, map))
+			(void)bpf_map__set_max_entries(map, (uint32_t)sysconf(_SC_PAGESIZE));
 		if (table_find(bpf, bpf_map__name(map), &parts)) {
 			/*
 			 * Of a collector that is off: nobody maps it, and it keeps its one place.

@@ -209,6 +209,8 @@ static void put_string(struct member *member)
 {
 	buf_append(&member->text, member->raw,
 		   strnlen(member->raw, member->label->field->size_bytes));
+	/* What an event does not know is left out; a key stays what it is. */
+	member->is_absent = member->attributes->is_of_event && !member->text.size;
 }
 
 static void put_hex(struct member *member)
