@@ -7,7 +7,7 @@ declare -gA _bpfpush_options=(
 	[top]="--interval= --count= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --heatmap"
 	[status]="--json"
 	[once]="--interval= --count= --format= --output= --for= --limit= --probe= --by= --where= --sort= --set= --per-process --duration= --whole-machine --all --histogram --heatmap"
-	[events]="--format= --for= --where= --set= --whole-machine"
+	[events]="--format= --for= --probe= --where= --set= --whole-machine"
 	[report]="--output= --points= --for= --probe= --set= --per-process --duration= --whole-machine"
 	[check]="--connect"
 	[reload]=""
@@ -52,7 +52,7 @@ _bpfpush_value()
 	--log-level) mapfile -t COMPREPLY < <(compgen -W "error warning info debug" -- "$2") ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W "table csv json bpftrace-json" -- "$2") ;;
 	--for | --interval) mapfile -t COMPREPLY < <(compgen -W "500ms 1s 10s 1m" -- "$2") ;;
-	--probe) mapfile -t COMPREPLY < <(compgen -W "count latency sum histogram" -- "$2") ;;
+	--probe) mapfile -t COMPREPLY < <(compgen -W "count latency sum histogram event" -- "$2") ;;
 	--by) mapfile -t COMPREPLY < <(compgen -W "unit process none syscall.name error.type direction" -- "$2") ;;
 	--where) mapfile -t COMPREPLY < <(compgen -W "unit= error.type direction=" -- "$2") ;;
 	--sort)

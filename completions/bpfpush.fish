@@ -80,7 +80,7 @@ complete -c bpfpush -n "__bpfpush_is_in once" -l output -s o -rF -d 'Append to t
 complete -c bpfpush -n "__bpfpush_is_in report" -l output -s o -rF -d 'Write the page to this file'
 complete -c bpfpush -n "__bpfpush_is_in report" -l points -rF -d 'Append what the page shows to this file, as JSON lines'
 complete -c bpfpush -n "__bpfpush_is_in top once events report list dump" -l for -xa '500ms 1s 10s 1m' -d 'Count for this long'
-complete -c bpfpush -n "__bpfpush_is_in run top once report list dump" -l probe -xa 'count latency sum histogram' -d 'Count at a hook'
+complete -c bpfpush -n "__bpfpush_is_in run top once events report list dump" -l probe -xa 'count latency sum histogram event' -d 'Count at a hook'
 complete -c bpfpush -n "__bpfpush_is_in top once" -l heatmap -d 'Draw histograms over time'
 complete -c bpfpush -n "__bpfpush_is_in check" -l connect -d 'Also try to reach each receiver'
 complete -c bpfpush -n "__bpfpush_is_in list" -l available -d 'Show every collector that there is'

@@ -71,7 +71,7 @@ run)
 	_arguments $all_options \
 		'--interval=[time between collections]:time:(1s 10s 1m)' \
 		'--count=[end after this many intervals]:number:(1 5 10)' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'*:collector:_bpfpush_collectors'
 	;;
 top)
@@ -80,7 +80,7 @@ top)
 		'--count=[end after this many intervals]:number:(1 5 10)' \
 		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'*--by=[add up what does not differ in these attributes]:attributes:_sequence _values attribute unit process none syscall.name error.type direction' \
 		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
 		'--sort=[sort by this column]:column:(cpu% memory tasks stall% p99wait calls/s errs/s disk-rd disk-wr net-in net-out file-rd file-wr conns/s retrans/s faults/s unit)' \
@@ -107,7 +107,7 @@ once)
 		'--limit=[lines to show for each metric]:number (0\: all):(0 5 10 20)' \
 		'--output=[append to this file instead of writing to standard output]:file:_files' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'*--by=[add up what does not differ in these attributes]:attributes:_sequence _values attribute unit process none syscall.name error.type direction' \
 		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
 		'--sort=[sort by this column]:column:(total rate value count sum mean p50 p90 p99 max unit)' \
@@ -124,6 +124,7 @@ events)
 	_arguments $all_options \
 		'--format=[what to print]:format:(table csv json)' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'*--where=[show only what meets the condition]:condition:(unit= error.type direction=)' \
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--whole-machine[count all that happens while COMMAND runs]' \
@@ -135,7 +136,7 @@ report)
 		'--points=[append what the page shows to this file, as JSON lines]:file:_files' \
 		'--for=[count for this long]:time:(10s 1m 5m)' \
 		'--whole-machine[count all that happens while COMMAND runs]' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'*--set=[change a setting of a collector]:setting:_bpfpush_collectors -S . -q' \
 		'--per-process[count each process by itself]' \
 		'--duration=[measure how long these system calls take]:calls:(all read write openat fsync futex)' \
@@ -150,14 +151,14 @@ list)
 	_arguments $all_options \
 		'--available[show every collector that there is]' \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'--json[print JSON]' \
 		'*:collector:_bpfpush_collectors'
 	;;
 dump)
 	_arguments $all_options \
 		'--for=[count for this long]:time:(500ms 1s 10s 1m)' \
-		'*--probe=[count at a hook]:probe:(count latency sum histogram)' \
+		'*--probe=[count at a hook]:probe:(count latency sum histogram event)' \
 		'1:stop:(descriptor shape snapshot batch otlp)' \
 		'*:collector:_bpfpush_collectors'
 	;;

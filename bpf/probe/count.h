@@ -6,12 +6,27 @@
 #include "hist.h"
 #include "read.h"
 #include "table.h"
+#ifdef PROBE_EVENTS
+#include "event.h"
+#endif
 
 enum probe_measure {
 	PROBE_MEASURE_COUNT,
 	PROBE_MEASURE_LATENCY,
 	PROBE_MEASURE_SUM,
 	PROBE_MEASURE_HISTOGRAM,
+	PROBE_MEASURE_EVENT,
+};
+
+/* How a number compares with only_bound, if it is wanted. */
+enum probe_only {
+	PROBE_ONLY_ANY,
+	PROBE_ONLY_LESS,
+	PROBE_ONLY_AT_MOST,
+	PROBE_ONLY_GREATER,
+	PROBE_ONLY_AT_LEAST,
+	PROBE_ONLY_EQUAL,
+	PROBE_ONLY_OTHER,
 };
 
 const volatile enum probe_measure measure = PROBE_MEASURE_COUNT;
@@ -21,6 +36,9 @@ const volatile bool by_unit = false;
 const volatile bool by_errno = false;
 const volatile bool by_cpu = false;
 const volatile bool by_comm = false;
+const volatile enum probe_only only = PROBE_ONLY_ANY;
+const volatile s64 only_bound = 0;
+const volatile bool only_latency = false; /* that is compared; else the value */
 PROBE_READ(value);
 PROBE_READ(by0);
 PROBE_READ(by1);
@@ -56,9 +74,20 @@ struct probe_key {
 #endif
 };
 
+#ifdef PROBE_EVENTS
+struct probe_event {
+	val_boot_ns time;
+	val_ns unused_duration; /* of a call */
+	struct probe_key of;
+};
+
+EVENTS(events);
+const struct probe_event *probe_event__unused; /* so that the compiler keeps the type */
+#else
 TABLE(numbers, struct probe_key, u64, 4);
 TABLE(times, struct probe_key, struct hist_time, 4);
 TABLE(values, struct probe_key, struct hist_value, 4);
+#endif
 
 struct lost_key {
 	u32 unused;
@@ -173,6 +202,52 @@ static __always_inline void probe_who(struct probe_key *key)
 		bpf_get_current_comm(key->unused_comm, sizeof(key->unused_comm));
 }
 
+static __always_inline bool probe_is_wanted(s64 number)
+{
+	switch (only) {
+	case PROBE_ONLY_LESS: return number < only_bound;
+	case PROBE_ONLY_AT_MOST: return number <= only_bound;
+	case PROBE_ONLY_GREATER: return number > only_bound;
+	case PROBE_ONLY_AT_LEAST: return number >= only_bound;
+	case PROBE_ONLY_EQUAL: return number == only_bound;
+	case PROBE_ONLY_OTHER: return number != only_bound;
+	default: return true;
+	}
+}
+
+/*
+ * What is to be counted: the value of count, sum and histogram, the duration of latency and event.
+ * False: nothing.
+ */
+static __always_inline bool probe_measure(void *ctx, enum probe_place place,
+					  const struct probe_call *here, s64 *ret_value)
+{
+	bool is_return = place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
+	bool is_timed = is_paired && (measure == PROBE_MEASURE_LATENCY ||
+				      measure == PROBE_MEASURE_EVENT || only_latency);
+	u64 ns = is_timed ? bpf_ktime_get_ns() - here->start_ns : 0;
+	s64 value = probe_result_(ctx, place, value, here->value);
+
+	if (!probe_is_wanted(only_latency ? (s64)ns : value))
+		return false;
+	if (measure == PROBE_MEASURE_LATENCY || measure == PROBE_MEASURE_EVENT) {
+		*ret_value = ns;
+		return true;
+	}
+	*ret_value = place == PROBE_SAMPLE ?
+			     ((struct bpf_perf_event_data *)ctx)->sample_period : 1;
+	if (measure == PROBE_MEASURE_COUNT || place == PROBE_SAMPLE)
+		return true;
+	/* What failed has no size, and a sum only grows. */
+	if (value_from == PROBE_FROM_RET && is_return &&
+	    probe_error(PT_REGS_RC((struct pt_regs *)ctx)))
+		return false;
+	probe_lose(value < 0 && !value_signed); /* 2^63 or more */
+	*ret_value = value;
+	return value >= 0;
+}
+
+#ifndef PROBE_EVENTS
 static __always_inline void probe_add(const struct probe_key *key, u64 value)
 {
 	struct hist_value *of_values;
@@ -190,50 +265,62 @@ static __always_inline void probe_add(const struct probe_key *key, u64 value)
 			table_add(number, value);
 	}
 }
+#endif
+
+/* here: what is known of the call; has_begun: all but its result is from when it began */
+static __always_inline void probe_fill(void *ctx, enum probe_place place, struct probe_call *here,
+				       bool has_begun, struct probe_key *key)
+{
+	bool is_return = place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
+	u64 result = is_return ? PT_REGS_RC((struct pt_regs *)ctx) : 0;
+
+	probe_who(key);
+	key->unused_by0 = probe_result_(ctx, place, by0, here->by0);
+	key->unused_by1 = probe_result_(ctx, place, by1, here->by1);
+	key->unused_by2 = probe_result_(ctx, place, by2, here->by2);
+	if (by_errno)
+		key->error = probe_error(result);
+#ifdef PROBE_TEXT_BYTES
+	if (has_begun && text_from == PROBE_FROM_RET)
+		probe_text(ctx, place, here->text);
+	if (text_from != PROBE_FROM_NOTHING)
+		__builtin_memcpy(key->unused_text, here->text, sizeof(key->unused_text));
+	if (has_begun && address_from == PROBE_FROM_RET)
+		probe_address(ctx, place, here->address);
+	if (address_from != PROBE_FROM_NOTHING)
+		__builtin_memcpy(&key->unused_address, here->address, sizeof(key->unused_address));
+#endif
+}
 
 /* began: what was known of the call when it began; NULL: all is known here. */
 static __always_inline int probe_count(void *ctx, enum probe_place place,
 				       const struct probe_call *began)
 {
-	bool is_return = place == PROBE_LEAVE_KERNEL || place == PROBE_LEAVE_USER;
-	u64 result = is_return ? PT_REGS_RC((struct pt_regs *)ctx) : 0;
-	struct probe_key key = {};
 	struct probe_call here = {};
-	s64 value = 1;
+	s64 value;
 
 	if (began)
 		__builtin_memcpy(&here, began, sizeof(here));
 	else
 		probe_look(ctx, place, &here);
-	if (measure == PROBE_MEASURE_LATENCY)
-		value = bpf_ktime_get_ns() - here.start_ns;
-	else if (place == PROBE_SAMPLE)
-		value = ((struct bpf_perf_event_data *)ctx)->sample_period;
-	else if (measure != PROBE_MEASURE_COUNT)
-		value = probe_result_(ctx, place, value, here.value);
-	/* What failed has no size, and a sum only grows. */
-	if (value_from == PROBE_FROM_RET && probe_error(result))
+	if (!probe_measure(ctx, place, &here, &value))
 		return 0;
-	if (value < 0) {
-		probe_lose(!value_signed); /* 2^63 or more */
+#ifdef PROBE_EVENTS
+	struct probe_event *event = event_is_admitted(events) ?
+					    event_reserve(events, sizeof(*event)) : NULL;
+
+	if (!event)
 		return 0;
-	}
-	probe_who(&key);
-	key.unused_by0 = probe_result_(ctx, place, by0, here.by0);
-	key.unused_by1 = probe_result_(ctx, place, by1, here.by1);
-	key.unused_by2 = probe_result_(ctx, place, by2, here.by2);
-	if (by_errno)
-		key.error = probe_error(result);
-#ifdef PROBE_TEXT_BYTES
-	if (began && text_from == PROBE_FROM_RET)
-		probe_text(ctx, place, here.text);
-	if (text_from != PROBE_FROM_NOTHING)
-		__builtin_memcpy(key.unused_text, here.text, sizeof(key.unused_text));
-	if (began && address_from == PROBE_FROM_RET)
-		probe_address(ctx, place, here.address);
-	if (address_from != PROBE_FROM_NOTHING)
-		__builtin_memcpy(&key.unused_address, here.address, sizeof(key.unused_address));
-#endif
+	__builtin_memset(event, 0, sizeof(*event));
+	event->time = bpf_ktime_get_boot_ns();
+	event->unused_duration = value;
+	probe_fill(ctx, place, &here, began, &event->of);
+	bpf_ringbuf_submit(event, 0);
+#else
+	struct probe_key key = {};
+
+	probe_fill(ctx, place, &here, began, &key);
 	probe_add(&key, value);
+#endif
 	return 0;
 }

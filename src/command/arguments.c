@@ -66,7 +66,7 @@ static const struct setting_row rows[] = {
 	ROW(duration_ns, "--for", COMMAND_COUNTS | COMMAND_TOP | COMMAND_EVENTS, SETTING_DURATION, "TIME",
 	    "count for this long, like 10s or 500ms",
 	    .minimum = NS_PER_MS),
-	ROW(probes, "--probe", COMMAND_RUN | COMMAND_COUNTS | COMMAND_TOP, SETTING_LIST, "PROBE",
+	ROW(probes, "--probe", COMMAND_PROBES, SETTING_LIST, "PROBE",
 	    "count at a hook, like \"latency uprobe:libc:getaddrinfo by unit\""),
 	ROW(is_json, "--json", COMMAND_STATUS | COMMAND_LIST, SETTING_BOOL, NULL, "print JSON"),
 	ROW(is_available, "--available", COMMAND_LIST, SETTING_BOOL, NULL,

@@ -49,24 +49,6 @@ int setup_read(const struct arguments *arguments, struct diag *diag, struct conf
 	return 0;
 }
 
-/* A command is counted alone by its unit, so its probes are told apart by that, too. */
-static int add_probe(struct config *config, const char *text, bool is_alone, struct diag *diag)
-{
-	static const char separators[] = ", ";
-	const char *by = strstr(text, " by "), *word = by ? by + 4 : "";
-	_cleanup_(buf_done) struct buf whole = BUF_INIT;
-	bool has_unit = false;
-
-	for (size_t n; *(word += strspn(word, separators)); word += n) {
-		n = strcspn(word, separators);
-		has_unit |= n == 4 && !strncmp(word, "unit", n);
-	}
-	buf_append_text(&whole, text);
-	if (is_alone && !has_unit)
-		buf_append_text(&whole, by ? ", unit" : " by unit");
-	return buf_error(&whole) ?: config_add_probe(config, buf_text(&whole), diag);
-}
-
 enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 			  struct setup *ret_setup)
 {
@@ -79,9 +61,10 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 		arguments->on_config(arguments, setup.config);
 	if (!err && arguments->is_alone)
 		setup.config->agent.names.units.own = scope_name();
+	/* A command is counted alone by its unit, so its probes are told apart by that, too. */
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
-		err = add_probe(setup.config, arguments->probes.items[i],
-				arguments->is_alone, &diag);
+		err = config_add_probe(setup.config, arguments->probes.items[i],
+				       arguments->is_alone, &diag);
 	err = err ?:
 	      collector_set_open(setup.config, (const char *const *)names, agent_boot_ns(), &diag,
 				 &setup.set);

@@ -116,10 +116,59 @@ static void name_hook(const struct config *config, const char *hook, const char 
 		snprintf(name + n, 48 - n, "_%d", i);
 }
 
-int config_add_probe(struct config *config, const char *text, struct diag *diag)
+/* The first " KEY " in text, where the words before it end; NULL: there is none. */
+static const char *find_clause(const char *text, const char **ret_key)
+{
+	static const char *const keys[] = { "by", "show", "only" };
+	const char *first = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		char word[16];
+		const char *at;
+
+		snprintf(word, sizeof(word), " %s ", keys[i]);
+		at = strstr(text, word);
+		if (!at || (first && at > first))
+			continue;
+		first = at;
+		*ret_key = keys[i];
+	}
+	return first;
+}
+
+static bool has_word(const char *text, const char *end, const char *word)
+{
+	static const char separators[] = ", ";
+
+	for (size_t n; (text += strspn(text, separators)) < end; text += n) {
+		n = strcspn(text, separators);
+		if (n == strlen(word) && !strncmp(text, word, n))
+			return true;
+	}
+	return false;
+}
+
+/* Each clause as a key of its section. */
+static void append_clauses(const char *at, const char *key, bool is_by_unit, struct buf *section)
+{
+	const char *text, *end, *next_key = NULL;
+
+	for (; at; at = find_clause(text - 1, &next_key), key = next_key) {
+		text = at + strlen(key) + 2;
+		end = find_clause(text - 1, &next_key) ?: text + strlen(text);
+		end = end < text ? text : end; /* one clause at once after another */
+		buf_printf(section, "%s = %.*s\n", key, (int)(end - text), text);
+		is_by_unit &= !strcmp(key, "only") || !has_word(text, end, "unit");
+	}
+	if (is_by_unit)
+		buf_append_text(section, "by = unit\n");
+}
+
+int config_add_probe(struct config *config, const char *text, bool is_by_unit, struct diag *diag)
 {
 	_cleanup_(buf_done) struct buf section = BUF_INIT;
-	const char *by = strstr(text, " by "), *end = by ?: text + strlen(text), *hook;
+	const char *key = NULL, *clause = find_clause(text, &key), *hook,
+		   *end = clause ? clause : text + strlen(text);
 	char name[48];
 
 	while (end > text && end[-1] == ' ')
@@ -135,7 +184,6 @@ int config_add_probe(struct config *config, const char *text, struct diag *diag)
 	buf_printf(&section, "[probe %s]\nhook = %.*s\n", name, (int)(end - hook), hook);
 	if (hook > text)
 		buf_printf(&section, "measure = %.*s\n", (int)(hook - text), text);
-	if (by)
-		buf_printf(&section, "by = %s\n", by + 4);
+	append_clauses(clause, key, is_by_unit, &section);
 	return buf_error(&section) ?: config_read_text(config, buf_text(&section), "bpfpush --probe", diag);
 }

@@ -115,10 +115,11 @@ int config_is_file(const struct dirent *entry);
 const struct config_section *config_find_section(const struct config *config, const char *kind,
 						 const char *name);
 /*
- * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE]", and names
- * it after its hook. Its line is 0. Mistakes go to diag. -ENOMEM.
+ * Adds a [probe] section as the command line has it, "[MEASURE] HOOK [by VALUE, VALUE] [show VALUE]
+ * [only CONDITION]", and names it after its hook. Its line is 0. is_by_unit: also by unit. Mistakes
+ * go to diag. -ENOMEM.
  */
-int config_add_probe(struct config *config, const char *text, struct diag *diag);
+int config_add_probe(struct config *config, const char *text, bool is_by_unit, struct diag *diag);
 /*
  * Where a file sets key of [agent] to a text that contains word: its path and line, the last one if
  * there are several. NULL: nowhere, so it is from the command line or a default.

@@ -31,6 +31,7 @@ struct probe_measure {
 	const char *name, *map;
 	const char *unit;   /* NULL: it depends on the hook */
 	const char *suffix; /* of the metric's name */
+	bool has_value;	    /* which follows its name */
 };
 
 struct probe_type {
@@ -81,6 +82,8 @@ struct probe {
 	/* As the section has them. */
 	char *hook, *measure, *name, *unit, *description, *period, *frequency;
 	struct setting_list by, common; /* common: what every collector has */
+	struct setting_list show; /* of an event; the same words as in by */
+	char *only;
 	struct assignments all;
 	/* Understood. */
 	const char *section; /* its name */
@@ -95,6 +98,7 @@ struct probe {
 	char unreadable[MARK_ARGUMENTS][48];
 	unsigned int n_numbers; /* that it counts by */
 	bool has_text, has_address; /* and by them */
+	bool is_event;
 	bool is_paired;	 /* what is known where the function is entered counts where it returns */
 	/* only a classic tracepoint has fields, and those of system calls are only classic */
 	bool is_classic;
@@ -127,6 +131,20 @@ bool probe_type_read(struct probe *probe, const char *key, char *type, struct pr
  * reported.
  */
 void probe_take_field(struct probe *probe, const char *key, struct probe_value *value);
+
+/* "ret:s32 < 0", "latency>10ms", "errno = ENOENT". probe-only.c */
+struct probe_condition {
+	char value[128], bound[64];
+	const struct probe_operator *operator;
+};
+
+/* Does "only" compare the latency? */
+bool probe_is_timed(const struct probe *probe);
+/* Takes "only" apart, after the measure. False: its value is not to be looked for. */
+bool probe_condition_read(struct probe *probe, struct probe_condition *ret_condition);
+/* value: what its value means. */
+void probe_condition_write(struct probe *probe, const struct probe_condition *condition,
+			   const struct probe_value *value);
 
 /* What follows is written to probe->out, as struct descriptor_entries has it. probe-text.c */
 

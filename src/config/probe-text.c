@@ -30,7 +30,7 @@ void probe_write_label(struct probe *probe, const char *member, const char *firs
 {
 	char place[64];
 
-	snprintf(place, sizeof(place), "*.%s", member);
+	snprintf(place, sizeof(place), "*.%s%s", probe->is_event ? "of." : "", member);
 	descriptor_write_section(probe->out, "label", place);
 	descriptor_write_key(probe->out, "name", "%s%s%s", first, *last ? "." : "", last);
 }
@@ -104,22 +104,41 @@ static const char *choose_unit(const struct probe *probe)
 	return probe->kind->can & IS_FUNCTION ? "{call}" : "{event}";
 }
 
-static void write_metrics(struct probe *probe)
+static const char *choose_object(const struct probe *probe)
+{
+	if (probe->is_event)
+		return "probe-event";
+	return probe->has_text || probe->has_address ? "probe-text" : "probe";
+}
+
+static void write_event(struct probe *probe)
+{
+	descriptor_write_key(probe->out, "record", "probe_event");
+	if (!probe->is_paired)
+		return;
+	descriptor_write_section(probe->out, "label", "events.unused_duration");
+	descriptor_write_key(probe->out, "name", "%s.duration", probe->called);
+}
+
+static void write_measure(struct probe *probe)
 {
 	bool may_lose = probe->is_paired ||
 			(probe->measured.bytes == 8 && !probe->measured.is_signed);
 	struct buf *out = probe->out;
 
 	descriptor_write_section(probe->out, "collector", "");
-	descriptor_write_key(out, "object", "probe%s", probe->has_text || probe->has_address ? "-text" : "");
+	descriptor_write_key(out, "object", "%s", choose_object(probe));
 	write_description(probe);
-	descriptor_write_section(probe->out, "metric", probe->what->map);
-	descriptor_write_key(out, "unit", "%s", choose_unit(probe));
+	descriptor_write_section(probe->out, probe->is_event ? "event" : "metric", probe->what->map);
 	write_description(probe);
+	if (!probe->is_event)
+		descriptor_write_key(out, "unit", "%s", choose_unit(probe));
 	if (probe->name)
 		descriptor_write_key(out, "name", "%s", probe->name);
 	else
 		descriptor_write_key(out, "name", "bpfpush.probe.%s%s", probe->called, probe->what->suffix);
+	if (probe->is_event)
+		write_event(probe);
 	probe_write_param(probe, "measure", probe->what->name);
 	if (may_lose) {
 		descriptor_write_section(probe->out, "metric", "lost");
@@ -155,7 +174,7 @@ void probe_write(struct probe *probe)
 	bool is_at_return = probe->kind->can & HAS_RESULT || probe->is_paired;
 	bool is_at_entry = !is_at_return || probe->is_paired;
 
-	write_metrics(probe);
+	write_measure(probe);
 	for (size_t i = probe->is_classic ? 2 : 0; i < ARRAY_SIZE(probe->kind->programs); i++)
 		if (probe->kind->programs[i] && (i & 1 ? is_at_return : is_at_entry))
 			write_program(probe, probe->kind->programs[i]);

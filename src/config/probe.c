@@ -56,8 +56,9 @@ static const struct probe_word {
 static const struct probe_measure measures[] = {
 	{ "count", "numbers", NULL, "" },
 	{ "latency", "times", "s", ".duration" },
-	{ "sum", "numbers", "1", "" },
-	{ "histogram", "values", "1", "" },
+	{ "event", "events", NULL, "" },
+	{ "sum", "numbers", "1", "", true },
+	{ "histogram", "values", "1", "", true },
 };
 
 static int check_length(const char *text, const char **ret_complaint)
@@ -72,10 +73,11 @@ static int check_length(const char *text, const char **ret_complaint)
 
 static const struct setting_row rows[] = {
 	ROW(hook, SETTING_TEXT, NULL), ROW(measure, SETTING_TEXT, "count"), ROW(by, SETTING_WORDS, NULL),
+	ROW(show, SETTING_WORDS, NULL), ROW(only, SETTING_TEXT, NULL),
 	ROW(name, SETTING_TEXT, NULL), ROW(unit, SETTING_TEXT, NULL),
 					   ROW(description, SETTING_TEXT, NULL),
 	ROW(period, SETTING_TEXT, NULL), ROW(frequency, SETTING_TEXT, NULL),
-	COMMON("enabled"), COMMON("drop_attributes"), COMMON("strict"),
+	COMMON("enabled"), COMMON("drop_attributes"), COMMON("strict"), COMMON("rate_limit"),
 };
 static const struct setting_table probe_settings = SETTING_TABLE(rows, struct probe);
 
@@ -134,7 +136,7 @@ static bool is_refused(struct probe *probe, const char *key, const struct probe_
 	else if (word->needs & ~can)
 		complain(probe, key, "\"%s\" is not known at %s:; %s", name, probe->kind->name,
 			 has_ret && !strcmp(name, "errno") ? "write ret:errno" : probe->kind->remedy);
-	else if (word->param && !strcmp(key, "measure"))
+	else if (word->param && (!strcmp(key, "measure") || !strcmp(key, "only")))
 		complain(probe, key, "\"%s\" is not a number; name an argument, a result or a field", name);
 	else if (word->param && value->type)
 		complain(probe, key, "\"%s:%s\": only arguments, results and fields have a type; write %s", name, value->type->name, name);
@@ -208,19 +210,22 @@ static bool read_value(struct probe *probe, const char *key, char *text, struct 
 static void read_measure(struct probe *probe)
 {
 	struct probe_value *measured = &probe->measured;
+	bool is_timed = probe_is_timed(probe);
 	char word[32] = "", rest[2];
 	int n = sscanf(probe->measure, "%31s %127s %1s", word, probe->word, rest);
 
 	probe->what = array_find(measures, ARRAY_SIZE(measures), word);
-	probe->is_paired = probe->what == &measures[1];
-	if (probe->what >= &measures[2] && n == 1)
+	probe->is_event = probe->what && !strcmp(word, "event");
+	probe->is_paired = probe->what == &measures[1] || is_timed;
+	if (probe->what && probe->what->has_value && n == 1)
 		complain(probe, "measure", "%s needs a value; write %s arg0, or another one that the hook has", word, word);
-	else if (probe->what && probe->what < &measures[2] && n == 2)
+	else if (probe->what && !probe->what->has_value && n == 2)
 		complain(probe, "measure", "%s takes no value; write %s alone", word, word);
 	else if (!probe->what || n > 2)
-		complain(probe, "measure", "\"%s\" is not known; write count, latency, sum VALUE or histogram VALUE", probe->measure);
+		complain(probe, "measure", "\"%s\" is not known; write count, latency, event, sum VALUE or histogram VALUE", probe->measure);
 	else if (probe->is_paired && !(probe->kind->can & IS_FUNCTION))
-		complain(probe, "measure", "latency needs a function that returns; use kprobe: or uprobe:, or measure = count");
+		complain(probe, is_timed ? "only" : "measure",
+			 "latency needs a function that returns; use kprobe: or uprobe:, or count");
 	else if (n == 2 && read_value(probe, "measure", probe->word, measured) && measured->text)
 		complain(probe, "measure", "\"%s\" is a text; name a number", probe->word);
 	else if (measured->type && (measured->type->label || probe_value_is(measured, IS_NAMED)))
@@ -228,26 +233,41 @@ static void read_measure(struct probe *probe)
 			 measured->type->name, probe->word);
 	else if (measured->from)
 		probe_write_value(probe, "value", measured);
-	if (probe->is_paired && probe->unit && strcmp(probe->unit, "s"))
+	if (probe->unit && probe->is_event)
+		complain(probe, "unit", "an event has none; remove the line");
+	else if (probe->what == &measures[1] && probe->unit && strcmp(probe->unit, "s"))
 		complain(probe, "unit", "a latency is shown in seconds; remove the line");
 }
 
-static void read_by(struct probe *probe, size_t i)
+static void read_only(struct probe *probe)
+{
+	struct probe_condition condition;
+	struct probe_value value;
+
+	if (probe_condition_read(probe, &condition) &&
+	    read_value(probe, "only", condition.value, &value))
+		probe_condition_write(probe, &condition, &value);
+}
+
+/* list: by or show, whose words are the same. */
+static void read_by(struct probe *probe, const char *key, const struct setting_list *list, size_t i)
 {
 	static const char *const slots[] = { "by0", "by1", "by2" };
-	char *text = probe->by.items[i], member[32];
+	char *text = list->items[i], member[32];
 	struct probe_value value;
-	bool is_value = read_value(probe, "by", text, &value);
+	bool is_value = read_value(probe, key, text, &value);
+	bool is_shown = list != &probe->show &&
+			array_find(probe->show.items, probe->show.n_items, text);
 	bool is_small = !value.text && !probe_value_is(&value, IS_WIDE);
 	bool *taken = value.text ? &probe->has_text : &probe->has_address;
 	const char *slot = value.text ? "text" : "address";
 
-	if (array_find(probe->by.items, i, text))
-		complain(probe, "by", "\"%s\" is there twice; remove one", text);
+	if (is_shown || array_find(list->items, i, text))
+		complain(probe, key, "\"%s\" is there twice; remove one", text);
 	if (!is_value)
 		return;
 	if (is_small ? probe->n_numbers == ARRAY_SIZE(slots) : *taken) {
-		complain(probe, "by", "\"%s\" is one too many; at most %zu numbers, one text and one ipv6 are possible", text,
+		complain(probe, key, "\"%s\" is one too many; at most %zu numbers, one text and one ipv6 are possible", text,
 			 ARRAY_SIZE(slots));
 		return;
 	}
@@ -326,8 +346,16 @@ static void translate_probe(struct probe *probe)
 	check_place(probe);
 	check_event(probe);
 	read_measure(probe);
+	if (probe->what && probe->only)
+		read_only(probe);
+	if (probe->what && probe->show.n_items && !probe->is_event)
+		complain(probe, "show", "is for measure = event; write by");
+	if (probe->what && !probe->is_event && assignments_find(&probe->all, "rate_limit", NULL))
+		complain(probe, "rate_limit", "is for measure = event; remove the line");
+	for (size_t i = 0; i < probe->show.n_items; i++)
+		read_by(probe, "show", &probe->show, i);
 	for (size_t i = 0; i < probe->by.n_items; i++)
-		read_by(probe, i);
+		read_by(probe, "by", &probe->by, i);
 	if (probe->diag->n_errors == n_before)
 		probe_write(probe);
 }
@@ -367,5 +395,5 @@ int probe_describe(const struct config_section *section, struct diag *diag,
 
 bool probe_is_common(const char *key)
 {
-	return !strcmp(key, "drop_attributes") || !strcmp(key, "strict");
+	return !strcmp(key, "drop_attributes") || !strcmp(key, "strict") || !strcmp(key, "rate_limit");
 }

@@ -82,7 +82,7 @@ class TestCollectors(unittest.TestCase):
         self.assertEqual(names(os.path.join(BUILD, "bpf"), ".conf"), shipped)
         objects = names(SOURCES, ".bpf.c")
         # A [probe] section takes the place of a descriptor.
-        self.assertEqual({object_of(name) for name in shipped} | {"probe", "probe-text"}, set(objects))
+        self.assertEqual({object_of(name) for name in shipped} | {"probe", "probe-event", "probe-text"}, set(objects))
         self.assertLessEqual(set(objects), set(names(os.path.join(BUILD, "bpf"), ".bpf.o")))
 
     def test_every_collector_is_whole(self):
