@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests to disks: how long they took, how long they waited before that, how large they were.
+ * The collectors block and disk: how long requests to disks took, how long they waited before that,
+ * how large they were.
  *
  * The kernel keeps the time at which it made a request, so the wait needs no hook of its own. Only
  * the time at which the driver got the request is kept here, until the request is complete.
@@ -8,6 +9,14 @@
  * A flush has several steps. The kernel also reports the end of the whole as the completion of a
  * read or write of no bytes, which no driver ever saw: that is not counted.
  */
+#include "label.h"
+
+const volatile bool block_on = false;
+const volatile bool disk_on = false;
+const volatile u64 disk_rate_limit = 1000;
+
+#define EVENT_RATE_LIMIT disk_rate_limit
+
 #include "function.h"
 #include "hist.h"
 #include "table.h"
@@ -32,6 +41,7 @@ struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
 	unsigned int __data_len; /* bytes that are not complete yet */
+	u64 __sector;
 	u64 start_time_ns;	 /* when it was made, if it has a part */
 	void *part;		 /* for which the kernel counts it, too */
 };
@@ -66,6 +76,7 @@ TABLE(operations, struct disk_key, struct disk_value, 1);
 struct started {
 	u64 start_ns;
 	u64 done_bytes; /* if it is completed in parts */
+	u64 sector;	/* only for disk */
 };
 
 /* By address. */
@@ -88,6 +99,8 @@ struct {
 	__type(value, u64);
 } untimed SEC(".maps");
 
+#include "block/disk.h"
+
 /* address: of the request */
 static __always_inline int request_start(u64 address)
 {
@@ -95,6 +108,8 @@ static __always_inline int request_start(u64 address)
 	u32 only = 0;
 	u64 *lost;
 
+	if (disk_on)
+		started.sector = BPF_CORE_READ((struct request *)address, __sector);
 	if (!bpf_map_update_elem(&requests, &address, &started, BPF_NOEXIST))
 		return 0;
 	known = bpf_map_lookup_elem(&requests, &address);
@@ -140,13 +155,26 @@ static __always_inline enum disk_operation operation_of(u32 flags)
 	return operation < 32 && known >> operation & 1 ? operation : DISK_OPERATION_OTHER;
 }
 
-static __always_inline void add_times(struct disk_value *value, const struct started *started,
-				      u64 made_ns)
+/* How long it waited for the driver; 0 also where the kernel does not know when it was made. */
+static __always_inline u64 waited_ns(const struct request *request, const struct started *started)
 {
-	hist_time_add_atomic(&value->duration, bpf_ktime_get_ns() - started->start_ns);
-	if (made_ns)
-		hist_time_add_atomic(&value->queue,
-				     started->start_ns > made_ns ? started->start_ns - made_ns : 0);
+	u64 made_ns = request->part ? request->start_time_ns : 0;
+
+	return made_ns && started->start_ns > made_ns ? started->start_ns - made_ns : 0;
+}
+
+/* started: NULL: it is not known */
+static __always_inline void request_count(const struct disk_key *key, const struct request *request,
+					  const struct started *started, u64 bytes)
+{
+	struct disk_value *value = operations_at(key);
+
+	if (value && started)
+		hist_time_add_atomic(&value->duration, bpf_ktime_get_ns() - started->start_ns);
+	if (value && started && request->part && request->start_time_ns)
+		hist_time_add_atomic(&value->queue, waited_ns(request, started));
+	if (value)
+		hist_value_add_atomic(&value->size, bytes);
 }
 
 SEC("tp_btf/block_rq_complete")
@@ -155,9 +183,8 @@ int BPF_PROG(block_rq_complete, struct request *request, int error, unsigned int
 	struct disk_key key = { .operation = operation_of(request->cmd_flags),
 				.error = error_number(error) };
 	struct gendisk *disk = request->q->disk;
-	u64 address = (u64)request;
+	u64 address = (u64)request, all_bytes;
 	struct started *started = bpf_map_lookup_elem(&requests, &address);
-	struct disk_value *value;
 
 	if (bytes < request->__data_len) {
 		if (started)
@@ -167,11 +194,11 @@ int BPF_PROG(block_rq_complete, struct request *request, int error, unsigned int
 	if (!bytes && key.operation <= DISK_OPERATION_WRITE)
 		return 0;
 	bpf_probe_read_kernel_str(key.device, sizeof(key.device), disk->disk_name);
-	value = operations_at(&key);
-	if (value && started)
-		add_times(value, started, request->part ? request->start_time_ns : 0);
-	if (value)
-		hist_value_add_atomic(&value->size, bytes + (started ? started->done_bytes : 0));
+	all_bytes = bytes + (started ? started->done_bytes : 0);
+	if (block_on)
+		request_count(&key, request, started, all_bytes);
+	if (disk_on && started)
+		disk_report(&key, started, waited_ns(request, started), all_bytes);
 	if (started)
 		bpf_map_delete_elem(&requests, &address);
 	return 0;

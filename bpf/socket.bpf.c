@@ -13,10 +13,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct request_sock {
-	struct sock_common __req_common;
-};
-
 struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
 	struct sock_common *sk_common;

@@ -37,11 +37,13 @@ typedef struct {
 
 struct sock_common {
 	u32 skc_daddr;
+	u32 skc_rcv_saddr;
 	u16 skc_dport;
 	u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 	possible_net_t skc_net;
 	unsigned long skc_flags;
 };

@@ -5,9 +5,6 @@
 
 #include "traffic.h"
 
-#define EADDRNOTAVAIL 99
-#define ECANCELED 125
-
 struct connection_key {
 	struct owner owner;
 	enum network_type type;
@@ -50,19 +47,6 @@ __noinline int peer_connection_count(const struct socket_record *record, u32 fro
 	else
 		peer_add(&record->owner, role, peer, &grown);
 	return 0;
-}
-
-/*
- * A connection that was never established. If the kernel has no error, either no port was free, so
- * nothing was sent, or the program gave up first.
- */
-static __always_inline u32 connection_error(struct sock *sk, struct tcp_sock *tp, u32 from)
-{
-	u32 error = sk->sk_err;
-
-	if (!error && from == STATE_SYN_SENT)
-		error = tp->segs_out ? ECANCELED : EADDRNOTAVAIL;
-	return error;
 }
 
 __noinline int connection_end(struct socket_record *record)

@@ -10,10 +10,6 @@
 #include "record.h"
 #include "table.h"
 
-struct inet_sock {
-	u16 inet_sport;
-} __attribute__((preserve_access_index));
-
 struct peer {
 	lbl_ipv6 address;
 	u32 local_port;
@@ -46,12 +42,6 @@ struct peer_failure {
 
 TABLE(peers, struct peer_key, struct peer_value, 16);
 TABLE(peer_failures, struct peer_failure_key, struct peer_failure, 4);
-
-/* The one in sock_common is 0 again when the socket is closed. */
-static __always_inline u32 local_port_of(const struct sock *sk)
-{
-	return __builtin_bswap16(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
-}
 
 /* socket: of a socket, or of a half-open connection */
 static __always_inline void peer_read(const struct sock_common *socket, u32 local_port,

@@ -19,26 +19,12 @@
  */
 
 #include "owner.h"
-#include "socket.h"
+#include "tcp.h"
 
 #define TASK_KERNEL 0x00200000 /* PF_KTHREAD */
 #define LONGEST_UNHELD_NS (120 * NSEC_PER_SEC)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct tcp_sock {
-	u64 bytes_sent;
-	u64 bytes_retrans;
-	u64 bytes_received;
-	u64 bytes_acked;
-	u32 snd_nxt;
-	u32 snd_una;
-	u32 write_seq;
-	u32 rcv_nxt;
-	u32 segs_out;
-	u32 srtt_us; /* eight times the smoothed round-trip time */
-	u32 total_retrans;
-};
 
 struct nsproxy {
 	struct net *net_ns;
@@ -62,8 +48,6 @@ struct tcp_sums {
 	u32 state; /* enum connection_state */
 };
 
-enum tcp_role { TCP_ROLE_NONE, TCP_ROLE_CLIENT, TCP_ROLE_SERVER };
-
 struct socket_record {
 	struct owner owner;
 	u64 received; /* this and the next two: what has been counted */
@@ -78,17 +62,6 @@ struct socket_record {
 STORAGE(socket_records, SK, 0, struct socket_record);
 
 STORAGE(listener_processes, SK, BPF_F_CLONE, u64);
-
-/*
- * Retransmitted is read first: bytes retransmitted in between look sent now, and are subtracted
- * next time.
- */
-static __always_inline u64 tcp_sent(struct tcp_sock *tp)
-{
-	u64 again = *(volatile u64 *)&tp->bytes_retrans;
-
-	return *(volatile u64 *)&tp->bytes_sent - again;
-}
 
 static __noinline int tcp_read(struct sock *sk, struct tcp_sock *tp, struct tcp_sums *sums)
 {

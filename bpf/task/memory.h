@@ -10,6 +10,7 @@
  * (memcg reclaim). The work of kswapd does not stall any task.
  */
 #include "sums.h"
+#include "victim.h"
 
 struct oom_value {
 	u64 kills;
@@ -51,21 +52,6 @@ struct {
 } victims SEC(".maps");
 
 u32 victims_pending;
-
-/* What the kernel's own event of the tracepoint records. */
-struct trace_event_raw_mark_victim {
-	u32 uid;
-} __attribute__((preserve_access_index));
-
-/*
- * Is the tracepoint's argument the task? Since 6.9, and in later builds of some older kernels;
- * before that, its id.
- */
-static __always_inline bool victim_is_task(void)
-{
-	/* The task and the user came in one change. */
-	return bpf_core_field_exists(struct trace_event_raw_mark_victim, uid);
-}
 
 static __always_inline void oom_count(struct task_struct *task)
 {

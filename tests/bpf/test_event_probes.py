@@ -86,7 +86,7 @@ class EventTest(unittest.TestCase):
         self.assertFalse(mine.total('bpfpush.probe.times.duration'))
         self.assertEqual(mine.by('named.arg1', 'bpfpush.probe.named'), {name: 3 for name in NAMES})
 
-    @unittest.skipUnless(shutil.which('bash'), 'needs bash')
+    @unittest.skipUnless(shutil.which('bash') and os.path.exists('/dev/ptmx'), 'needs bash and a terminal')
     def test_lines_that_are_typed_into_bash(self):
         bash = os.path.realpath(shutil.which('bash'))
         lines = ['true one two', 'true \u00e4 "quoted"', 'true ' + 'x' * 300]

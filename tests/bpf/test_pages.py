@@ -12,7 +12,7 @@ from test_hooks import mount_tracefs
 PAGES = ('README.md', 'docs/bcc.md', 'docs/first-commands.md')
 ROOT = os.path.join(harness.HERE, '..', '..')
 # In blocks, after a prompt or not, perhaps over several lines; and in the column of a table.
-LINE = re.compile(r'^(?:\$ )?sudo bpfpush once\b((?:.*\\\n)*.*)$', re.MULTILINE)
+LINE = re.compile(r'^(?:\$ )?sudo bpfpush (once\b(?:.*\\\n)*.*|events\b(?:.*\\\n)*.*)$', re.MULTILINE)
 ROW = re.compile(r'^\| .* \| ((?:`[^`]+`(?:, )?)+) \|', re.MULTILINE)
 LACKS = re.compile(r'this kernel has no kprobes|this kernel lets nobody attach to functions|this machine cannot count that')
 
@@ -21,9 +21,10 @@ def commands(page):
     with open(os.path.join(ROOT, page), encoding='utf-8') as file:
         text = file.read()
     found = LINE.findall(text)
-    for heading in ('The tools', 'I want to know'):
+    for heading, command in (('The tools', 'once'), ('I want to know', 'once'), ('A line for each event', 'events')):
         for cell in ROW.findall(text.partition(f'\n## {heading}\n')[2].partition('\n## ')[0]):
-            found += re.findall('`([^`]+)`', cell.replace('FUNCTION', 'vfs_read'))
+            for words in re.findall('`([^`]+)`', cell.replace('FUNCTION', 'vfs_read')):
+                found.append(words.removeprefix('bpfpush ') if words.startswith('bpfpush ') else f'{command} {words}')
     return [shlex.split(words.replace('\\\n', ' '), comments=True) for words in found]
 
 
@@ -36,7 +37,7 @@ class PagesTest(unittest.TestCase):
                     continue
                 n[page] = n.get(page, 0) + 1
                 with self.subTest(page, words=words):
-                    done = subprocess.run([harness.agent(), 'once', '--config=/dev/null', *words, '--for=10ms', '--output=/dev/null'],
+                    done = subprocess.run([harness.agent(), *words, '--config=/dev/null', '--for=10ms'], stdin=subprocess.DEVNULL,
                                           capture_output=True, text=True, timeout=harness.PATIENCE_S, check=False,
                                           preexec_fn=mount_tracefs)
                     if done.returncode != 69 or not LACKS.search(done.stderr):

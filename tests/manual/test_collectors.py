@@ -15,7 +15,7 @@ NAMES = sys.argv.pop(1).split(",")
 
 
 # They run only with fexit or kprobes, or with a PMU: not on every machine.
-CHOOSY = {"filesystem", "hardware"}
+CHOOSY = {"accept", "filesystem", "hardware", "slow"}
 HEADINGS = ["Metrics", "What it counts", "Events", "What it shows", "Settings", "Limits", "Cost"]
 
 

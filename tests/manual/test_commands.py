@@ -210,7 +210,7 @@ class CommandsTest(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (status, ""), result.stderr)
                 self.assertEqual(result.stderr[:len(said)], said)
                 self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
-        for words, meant in (("sycall.duration", "syscall.duration"), ("bpfpush.file.ios", "bpfpush.file.io"), ("sycalls", "syscalls"), ("disk", "disk.io"), ("sysc", "syscalls"), ("sched", "scheduler")):
+        for words, meant in (("sycall.duration", "syscall.duration"), ("bpfpush.file.ios", "bpfpush.file.io"), ("sycalls", "syscalls"), ("disk.oi", "disk.io"), ("sysc", "syscalls"), ("sched", "scheduler")):
             result = subprocess.run([BPFPUSH.path, "once", *HERE, words], capture_output=True, text=True, check=False)
             self.assertIn(f'did you mean "{meant}"?', result.stderr)
         for words, status, said in (

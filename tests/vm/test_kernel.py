@@ -25,8 +25,8 @@ from night import IS_NIGHT
 
 # Those whose figures depend on the kernel.
 COUNTED = ["test_" + name for name in (
-    "block", "cgroup", "compat", "dns", "drops", "events", "fileio", "filesystem", "hardirq", "memory", "network", "pagecache", "probes", "process",
-    "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle", "usage")]
+    "block", "cgroup", "compat", "dns", "drops", "event_calls", "event_files", "event_probes", "event_tcp", "events", "fileio", "filesystem",
+    "hardirq", "memory", "network", "pagecache", "probes", "process", "scheduler", "softirq", "syscalls", "task", "tcppeer", "tcpstate", "throttle", "usage")]
 # For each change: each collector counts what it is for, by the hooks that each kernel has in its own way. What else is counted
 # takes twice as long and hangs less on the kernel: by night, the oldest and the newest count all.
 CORE = [
@@ -36,6 +36,16 @@ CORE = [
     "test_dns.DnsTest.test_every_lookup_is_counted_with_its_error",
     "test_drops.DropsTest.test_datagrams_to_no_socket",
     "test_drops.DropsTest.test_datagrams_to_a_full_socket",
+    "test_event_calls.LookupTest.test_each_lookup_is_there_with_error_and_duration",
+    "test_event_calls.OomTest.test_a_victim_with_the_limit_and_its_memory_as_the_kernel_says",
+    "test_event_calls.OpenTest.test_each_call_is_there_with_its_result",
+    "test_event_calls.SignalTest.test_each_signal_is_there_with_sender_target_and_result",
+    "test_event_files.SlowTest.test_each_is_there_with_its_place_and_result",
+    "test_event_probes.EventTest.test_each_call_is_there_with_its_arguments_and_result",
+    "test_event_tcp.AcceptTest.test_each_accepted_connection_is_there",
+    "test_event_tcp.ConnectTest.test_each_attempt_is_there_with_its_error",
+    "test_event_tcp.ConnectionTest.test_each_end_of_each_connection_is_there",
+    "test_event_tcp.RetransmitTest.test_each_segment_is_there_that_the_kernel_counted",
     "test_events.ExecTest.test_each_is_there_with_its_arguments",
     "test_events.ExecTest.test_a_flood_is_limited_and_counted",
     "test_events.ExitTest",
