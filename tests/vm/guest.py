@@ -30,7 +30,8 @@ PORTS = ("kernel_log", "output", "archive", "status")  # as in init
 # refuses to boot where interrupts of its timer come late, as they do on a machine that is busy. A kernel that hangs ends
 # itself, but not one whose machine is so busy that a task waits for minutes.
 WORDS = "console=ttyS0 quiet loglevel=5 panic=-1 oops=panic sysctl.kernel.hung_task_panic=1 tsc=unstable no_timer_check " \
-    "rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=600"
+    "rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.panic_on_rcu_stall=1 sysctl.kernel.softlockup_panic=1 " \
+    "sysctl.kernel.watchdog_thresh=60 sysctl.kernel.hung_task_timeout_secs=600"
 # Emulated, copies byte by byte and page tables of five levels cost a fifth of the whole time, and what keeps the kernel
 # from what belongs to programs another part.
 CPU = "max,-erms,-la57,-smap,-smep,-umip,-pku"
@@ -131,6 +132,10 @@ def run_guest(script, kernel=KERNEL, append="", memory_mb=512, cpus="2", threads
     return run_disk(image(), put_own, kernel, append, memory_mb, cpus, threads)
 
 
+def last_line(text):
+    return (text.splitlines() or ["none"])[-1]
+
+
 def run_disk(disk, put_own, *machine):
     *machine, wanted = machine
     for threads in (wanted, wanted, "single"):
@@ -140,7 +145,8 @@ def run_disk(disk, put_own, *machine):
         if HALF_PATCHED not in result.kernel_log:
             break
     if result.status is None:
-        raise RuntimeError(f"the guest ended without its script's status (limit {LIMIT_S} s)\n"
+        raise RuntimeError(f"the guest ended without its script's status (limit {LIMIT_S} s); its last words: "
+                           f"{last_line(result.output)}; the kernel's: {last_line(result.kernel_log)}\n"
                            f"{said}\n{result.output}\n{result.kernel_log[-30000:]}")
     return result
 

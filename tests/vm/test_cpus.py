@@ -24,6 +24,7 @@ path = /tmp/points
 END
 mkfifo /tmp/hold
 start() {{ # RUN
+	echo "$1: starting"
 	rm -f /tmp/points
 	bpfpush run --config=/tmp/agent.conf 2>/result/$1.log &
 	agent=$!
@@ -33,6 +34,7 @@ start() {{ # RUN
 	done
 }}
 count() {{ # RUN
+	echo "$1: counting"
 	mkdir /sys/fs/cgroup/$1
 	workload-units live /sys/fs/cgroup/$1 {N_UNITS} </tmp/hold >/result/$1.truth &
 	workload=$!
@@ -41,8 +43,10 @@ count() {{ # RUN
 		[ -d /proc/$workload ] || exit 2
 		sleep 0.1
 	done
+	echo "$1: stopping"
 	kill $agent
 	wait $agent
+	echo "$1: ending the units"
 	exec 9>&-
 	wait $workload || exit 3
 	grep -vE '"kind":"(histogram|gauge)"' /tmp/points >/result/$1.points
