@@ -43,10 +43,10 @@ print(json.dumps(done))
 """
 
 
-def config_text(url, lines_path, points_path, more):
+def config_text(url, lines_path, points_path, more, interval):
     return f"""
 [agent]
-interval = 1s
+interval = {interval}
 collectors = exec
 {more[0]}
 [collector exec]
@@ -81,8 +81,8 @@ class Case(unittest.TestCase):
         cls.lines_path, cls.points_path = (os.path.join(cls.directory, name) for name in ("lines", "points"))
 
     @classmethod
-    def config(cls, receiver, of_agent="", of_exporter=""):
-        return config_text(receiver.otlp_urls[0], cls.lines_path, cls.points_path, (of_agent, of_exporter))
+    def config(cls, receiver, of_agent="", of_exporter="", interval="1s"):
+        return config_text(receiver.otlp_urls[0], cls.lines_path, cls.points_path, (of_agent, of_exporter), interval)
 
     @classmethod
     def execute(cls, first, end):
@@ -160,19 +160,35 @@ class ReceivedTest(Case):
 
 
 class WaitingTest(Case):
-    def test_what_waits_goes_with_the_next_process(self):
-        path = os.path.join(self.directory, "agent.conf")
-        with Collector() as receiver, Manager() as manager, contextlib.ExitStack() as stack:
-            log = stack.enter_context(open(os.path.join(self.directory, "log"), "w+", encoding="utf-8"))
+    @contextlib.contextmanager
+    def service(self, **config):
+        """-> (the receiver, start(), which starts the next process, what these have said)"""
+        path, log_path = (os.path.join(self.directory, name) for name in ("agent.conf", "log"))
+        with Collector() as receiver, Manager() as manager, open(log_path, "w", encoding="utf-8") as log:
 
             def start():
                 process = manager.start([BPFPUSH, "run", "--config=" + path], stderr=log)
                 manager.wait_for("READY=1")
                 return process
 
+            def said():
+                with open(log_path, encoding="utf-8") as file:
+                    return file.read()
+
             with open(path, "w", encoding="utf-8") as file:
-                file.write(self.config(receiver))
+                file.write(self.config(receiver, **config))
             receiver.stop()
+            yield receiver, start, said
+
+    def check_received(self, receiver, process, truth):
+        patience.wait(lambda: len(self.mine(receiver.events())) >= len(truth), "what waited", 0.1)
+        process.send_signal(signal.SIGTERM)
+        process.wait(patience.PATIENCE_S)
+        receiver.stop()
+        self.assertEqual(self.said(self.mine(receiver.events())), truth)
+
+    def test_what_waits_goes_with_the_next_process(self):
+        with self.service() as (receiver, start, _):
             process = start()
             truth = self.execute(0, EXECS)
             patience.wait(lambda: self.fates()[1].get("central/events", 0) >= EXECS, "events that wait", 0.1)
@@ -182,12 +198,20 @@ class WaitingTest(Case):
             process = start()
             truth += self.execute(EXECS + 10, EXECS + 20)
             receiver.come_back()
-            patience.wait(lambda: len(self.mine(receiver.events())) >= EXECS + 20, "what waited", 0.1)
-            process.send_signal(signal.SIGTERM)
-            process.wait(patience.PATIENCE_S)
-            receiver.stop()
-            self.assertEqual(self.said(self.mine(receiver.events())), truth)
+            self.check_received(receiver, process, truth)
             self.assertEqual({key for key in self.fates()[0] if key[1]}, set())
+
+    def test_what_waits_outlives_a_kill_between_two_collections(self):
+        with self.service(of_agent="include_units = " + self.cgroup, interval="1h") as (receiver, start, said):
+            process = start()
+            truth = self.execute(0, 1)
+            patience.wait(lambda: "exporter central/events: " in said(), "an attempt to send it", 0.1)
+            process.kill()
+            process.wait()
+            truth += self.execute(1, 11)
+            process = start()
+            receiver.come_back()
+            self.check_received(receiver, process, truth)
 
 
 class FullTest(Case):

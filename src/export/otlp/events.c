@@ -43,10 +43,14 @@ static void end_body(struct otlp *otlp)
 	otlp_give_room_back(&otlp->encoding);
 }
 
+/* What was read from the ring is there no more, so it is saved before it is sent. */
 static void on_gathered(void *user)
 {
-	end_body(user);
-	otlp_send_next(user);
+	struct otlp *otlp = user;
+
+	end_body(otlp);
+	exporter_save_now(otlp->exporter);
+	otlp_send_next(otlp);
 }
 
 static void enter_scope(struct otlp *otlp, const char *name)
