@@ -86,12 +86,17 @@ int agent_connect(const struct config *config, bool has_events, FILE *out)
 	if (r < 0)
 		return r;
 	array_for_each (exporter, config->exporters, config->n_exporters) {
-		if (!exporter->ops->probe)
-			fprintf(out, "exporter %s: not tried: it has no receiver\n", exporter->name);
+		size_t n_before = n;
+
 		for (enum signals signal = SIGNAL_METRICS; signal <= last && r >= 0; signal <<= 1) {
 			r = add_trial(exporter, signal, &context, &exporters[n]);
 			n += exporters[n] != NULL;
 		}
+		if (n == n_before && r >= 0)
+			fprintf(out, "exporter %s: not tried: %s\n", exporter->name,
+				exporter->ops->probe ?
+					"it sends only events, and no collector that runs has any" :
+					"it has no receiver");
 	}
 	if (r >= 0)
 		r = try_all(context.event, exporters, &n, out);

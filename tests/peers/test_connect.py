@@ -93,11 +93,13 @@ class ConnectTest(unittest.TestCase):
         self.assertEqual(self.connect(0, zipped={"type": "otlp", "endpoint": url}, plain={"type": "otlp", "endpoint": url, "compression": "none"},
                                       carbon={"type": "graphite", "endpoint": f"127.0.0.1:{port}"},
                                       udp={"type": "statsd", "endpoint": f"127.0.0.1:{datagrams.getsockname()[1]}"},
-                                      unix={"type": "statsd", "endpoint": f"unix:{local}"}, file={"type": "json", "path": "/dev/null"}), {
+                                      unix={"type": "statsd", "endpoint": f"unix:{local}"}, file={"type": "json", "path": "/dev/null"},
+                                      events={"type": "otlp", "endpoint": url, "signals": "events"}), {
             "zipped": f"{url}: works: HTTP 200", "plain": f"{url}: works: HTTP 200",
             "carbon": f"127.0.0.1:{port}: works: connected", "unix": f"unix:{local}: works: connected",
             "udp": f"127.0.0.1:{datagrams.getsockname()[1]}: works: nobody refused an empty datagram, UDP does not tell more",
-            "file": "not tried: it has no receiver"})
+            "file": "not tried: it has no receiver",
+            "events": "not tried: it sends only events, and no collector that runs has any"})
         self.assertEqual(datagrams.recv(100), b"")
         self.assertEqual(collector.points(), [])
 
