@@ -86,6 +86,20 @@ static void warn_of_events(const struct config *config, const struct collector_s
 				    set->items[i]->name, set->items[i]->name);
 }
 
+/* What takes only events replaces the exporter that there is by default. */
+static void warn_of_metrics(const struct config *config, const struct collector_set *set)
+{
+	size_t n_metrics = 0;
+
+	array_for_each (exporter, config->exporters, config->n_exporters)
+		if (exporter_signals(exporter->ops, exporter->options) & SIGNAL_METRICS)
+			return;
+	for (size_t i = 0; i < set->n_shown; i++)
+		n_metrics += set->items[i]->n_metrics;
+	if (n_metrics && config->n_exporters)
+		log_warning("metrics are counted, but not pushed: all exporters take only events; add one of another type");
+}
+
 static int run_setup(struct run *run)
 {
 	const struct config *config = run->setup.config;
@@ -98,6 +112,7 @@ static int run_setup(struct run *run)
 	if (is_default)
 		log_info("no exporter is configured: pushing OTLP to http://localhost:4318");
 	warn_of_events(config, &run->setup.set);
+	warn_of_metrics(config, &run->setup.set);
 	return run_agent(run);
 }
 

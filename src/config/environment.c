@@ -101,8 +101,9 @@ static int add_exporter(struct config *config, struct diag *diag, const char *ty
 	struct config_section section = { .is_enabled = true, .given.path = variable };
 	const struct exporter_ops *ops = exporter_find(type);
 
-	if (!ops) {
-		diag_add(&config->warnings, variable, 0, "unknown exporter \"%s\": ignored", type);
+	if (!ops || ops->take) {
+		diag_add(&config->warnings, variable, 0, "%s \"%s\": ignored",
+			 ops ? "no metrics go to an exporter" : "unknown exporter", type);
 		return 0;
 	}
 	section.name = ops->type;

@@ -21,7 +21,8 @@
 #define MINUTE_NS (60 * NS_PER_S)
 
 extern const struct exporter_ops otlp_exporter, statsd_exporter, graphite_exporter,
-	console_exporter, csv_exporter, json_exporter, bpftrace_json_exporter;
+	console_exporter, csv_exporter, json_exporter, bpftrace_json_exporter,
+	journal_exporter;
 
 const struct exporter_ops *const exporter_table[] = {
 	&otlp_exporter,
@@ -31,6 +32,7 @@ const struct exporter_ops *const exporter_table[] = {
 	&csv_exporter,
 	&json_exporter,
 	&bpftrace_json_exporter,
+	&journal_exporter,
 	NULL,
 };
 

@@ -83,7 +83,7 @@ struct exporter_ops {
 	const char *type; /* "otlp" */
 	/* Which signals are wanted with these options. NULL: metrics. */
 	enum signals (*signals)(const void *options);
-	/* the exporter of events with the same options; NULL: there is none, or this is it */
+	/* the exporter of events with the same options, maybe this one; NULL: there is none */
 	const struct exporter_ops *events;
 	/* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
 	const char *component;
@@ -270,8 +270,8 @@ void exporter_report_gone(const char *name, struct stored *in);
 /* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
 /*
- * What waits was split or merged between two batches: the state is saved before any of it is sent,
- * since the copy that a later process would read still has it as it was.
+ * What waits was split, merged or added between two batches: the state is saved before any of it
+ * is sent, since the copy that a later process would read still has it as it was.
  */
 void exporter_save_now(struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);

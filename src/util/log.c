@@ -22,7 +22,7 @@
 #define FIELDS_MAX 12	 /* of one message, ours included */
 #define TEXT_BYTES 16384 /* of one message */
 
-static bool is_journal;
+static bool is_journal, is_socket_avoided;
 static enum log_level log_max_level = LOG_LEVEL_INFO;
 
 const char *const log_level_names[] = { "error", "warning", "info", "debug", NULL };
@@ -45,6 +45,11 @@ void log_init(enum log_level level)
 bool log_is_journal(void)
 {
 	return is_journal;
+}
+
+void log_avoid_journal_socket(void)
+{
+	is_socket_avoided = true;
 }
 
 void log_set_level(enum log_level level)
@@ -114,7 +119,8 @@ void log_event(enum log_level level, const char *id, const struct log_field *fie
 	for (size_t length = strlen(message); length && message[length - 1] == '\n'; length--)
 		message[length - 1] = '\0';
 	utf8_clean(message);
-	if (!is_journal || (!id && !fields) || send_to_journal(level, id, fields, message) < 0)
+	if (!is_journal || is_socket_avoided || (!id && !fields) ||
+	    send_to_journal(level, id, fields, message) < 0)
 		write_to_stderr(level, message);
 	errno = errno_kept;
 }

@@ -8,9 +8,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import collector
@@ -238,6 +241,84 @@ class FullTest(Case):
         self.assertEqual(fates["central/events", None] + waiting["central/events"], n_received)
         self.assertEqual(n_received + fates["central/events", "queue_full"], len(json_lines.read(self.lines_path)))
         self.assertEqual(log.count("the oldest events are dropped; queue_size in [agent] gives it more room"), 1, log)
+
+
+def fields_of(entry):
+    """Of the journal's own protocol, with a size before each value."""
+    fields = {}
+    while entry:
+        name, _, rest = entry.partition(b"\n")
+        size, = struct.unpack_from("<Q", rest)
+        fields[name.decode()], entry = rest[8:8 + size].decode(), rest[9 + size:]
+    return fields
+
+
+class JournalTest(Case):
+    """A journal that reads when it is told to; the real one is in tests/system/test_service.py."""
+
+    def setUp(self):
+        path = os.path.join(self.directory, "journal")
+        self.socket = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        self.socket.bind(path)
+        self.addCleanup(os.unlink, path)
+        self.entries = []
+        self.text = config_text("http://127.0.0.1:9", self.lines_path, self.points_path,
+                                ("include_units = " + self.cgroup, f"enabled = no\n[exporter journal]\ntype = journal\nendpoint = unix:{path}"), "1s")
+        for path in self.lines_path, self.points_path:
+            with open(path, "w", encoding="ascii"):
+                pass
+
+    def read(self):
+        def take():
+            while entry := self.socket.recv(1 << 20):
+                self.entries.append(fields_of(entry))
+        thread = threading.Thread(target=take)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(lambda: self.socket.shutdown(socket.SHUT_RD))
+
+    def expected(self, truth):
+        return [[str(child), str(parent), " ".join(words)] for child, parent, words in truth]
+
+    def check_accounts(self):
+        """-> how many were dropped. The last that it took is in doubt until the next."""
+        def add_up():
+            fates, waiting = self.fates()
+            dropped = fates.get(("journal/events", "queue_full"), 0)
+            return fates.get(("journal/events", None), 0) + waiting.get("journal/events", 0) == len(self.entries) and \
+                len(self.entries) + dropped == len(json_lines.read(self.lines_path)) and (dropped, fates)
+        dropped, fates = patience.wait(add_up, lambda: f"{self.fates()}, {len(self.entries)} entries", 0.1)
+        self.assertLessEqual({key[1] for key in fates if key[0] == "journal/events"}, {None, "queue_full"})
+        return dropped
+
+    def test_each_is_an_entry_with_fields_when_it_reads_again(self):
+        with Agent(self.text) as agent:
+            truth = self.execute(0, EXECS)
+            patience.wait(lambda: self.fates()[1].get("journal/events", 0) > 1, "entries that wait", 0.1)
+            self.read()
+            patience.wait(lambda: len(self.entries) >= EXECS, "entries", 0.1)
+            truth += self.execute(EXECS, EXECS + 1)
+            patience.wait(lambda: len(self.entries) > EXECS, "one more", 0.1)
+            self.assertEqual(self.check_accounts(), 0)
+            self.assertEqual(agent.stop(), 0)
+        self.assertEqual([[entry["PROCESS_PID"], entry["PROCESS_PARENT_PID"], entry["PROCESS_COMMAND_ARGS"]] for entry in self.entries],
+                         self.expected(truth))
+        for entry in self.entries:
+            self.assertEqual([entry[name] for name in ("PRIORITY", "SYSLOG_IDENTIFIER", "EVENT_NAME", "PROCESS_LINUX_CGROUP")],
+                             ["6", "bpfpush-events", "process.exec", self.cgroup])
+            self.assertTrue(entry["MESSAGE"].startswith(f"process.exec process.linux.cgroup={self.cgroup} process.pid={entry['PROCESS_PID']} "), entry)
+
+    def test_what_finds_no_room_is_counted(self):
+        with Agent(self.text.replace("[agent]", "[agent]\nqueue_size = 64KiB")) as agent:
+            def is_full():
+                self.execute(0, EXECS)
+                return self.fates()[0].get(("journal/events", "queue_full"))
+            patience.wait(is_full, "a full buffer", 0.1)
+            self.read()
+            self.assertGreater(self.check_accounts(), 0)
+            agent.stop()
+            log = agent.log_text()
+        self.assertEqual(log.count("exporter journal/events: its queue is full, the oldest events are dropped; queue_size"), 1, log)
 
 
 if __name__ == "__main__":

@@ -381,6 +381,28 @@ cp /run/bpfpush-test/lines /result/lines
         self.assertTrue(opened, sorted({str(line["attributes"].get("systemd.unit.name")) for line in lines}))
         self.assertGreaterEqual(max(opened), 200)
 
+    def test_events_are_entries_of_the_journal(self):
+        result = self.boot("""
+configure <<'X'
+[agent]
+collectors = exec
+[exporter journal]
+type = journal
+[exporter nobody]
+type = otlp
+endpoint = http://127.0.0.1:9
+X
+systemctl start bpfpush || exit 1
+systemd-run --quiet --wait --unit=busy.service bash -c '/bin/true one "two words"; exit 0'
+events() { journalctl --quiet --output=json EVENT_NAME=process.exec SYSTEMD_UNIT_NAME=busy.service PROCESS_EXECUTABLE_PATH=/bin/true; }
+until_true '[ -n "$(events)" ]'
+events >/result/events
+""")
+        entry, = map(json.loads, result.file("events").splitlines())
+        self.assertEqual([entry[name] for name in ("PROCESS_COMMAND_ARGS", "PRIORITY", "SYSLOG_IDENTIFIER", "_SYSTEMD_UNIT")],
+                         ["/bin/true one two words", "6", "bpfpush-events", "bpfpush.service"])
+        self.assertTrue(entry["MESSAGE"].startswith("process.exec systemd.unit.name=busy.service "), entry)
+
 
 if __name__ == "__main__":
     try:
