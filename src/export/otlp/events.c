@@ -43,13 +43,14 @@ static void end_body(struct otlp *otlp)
 	otlp_give_room_back(&otlp->encoding);
 }
 
-/* What was read from the ring is there no more, so it is saved before it is sent. */
+/* What waits for a receiver is saved, because it is not in the ring any more. */
 static void on_gathered(void *user)
 {
 	struct otlp *otlp = user;
 
 	end_body(otlp);
-	exporter_save_now(otlp->exporter);
+	if (otlp->exporter->queue.n_items > 1)
+		exporter_save_now(otlp->exporter);
 	otlp_send_next(otlp);
 }
 

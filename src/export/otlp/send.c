@@ -160,6 +160,9 @@ static void end_request(struct otlp *otlp, const struct http_answer *http,
 	if (answer->verdict == OTLP_AGAIN && http->failure == HTTP_OK)
 		otlp->is_to_ask = otlp_aside_put(otlp, item);
 	queue_end(&otlp->exporter->queue, account_answer(otlp, answer));
+	/* Of events, it is in no ring any more. */
+	if (answer->verdict == OTLP_AGAIN && otlp->report.is_of_events)
+		exporter_save_now(otlp->exporter);
 }
 
 /*
