@@ -25,8 +25,9 @@ from machine import PATIENCE_S
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.append(os.path.join(HERE, "..", "peers"))
+import json_lines
 from agent import HOST
-from collector import Collector
+from collector import Collector, points_of
 from expected import Naming
 from statsd import Statsd
 
@@ -35,7 +36,7 @@ WORKLOADS = os.path.join(BUILD, "tests", "bpf")
 METRIC, UNIT, CALL = "bpfpush.syscalls", "systemd.unit.name", "bpfpush.syscall.name"
 CALLS = ("timer_getoverrun", "ioprio_get")  # in the order in which the workloads' figures have them
 ERRORS = {"timer_getoverrun": {"error.type": "EINVAL"}, "ioprio_get": {}}
-CUMULATIVE, DELTA = range(2)  # the Collector's channels
+CHANNELS = CUMULATIVE, DELTA = range(2)  # of the Collector
 
 CONFIG = """\
 [agent]
@@ -144,6 +145,9 @@ class Counting(Work):
         self.stack = contextlib.ExitStack()
         self.collector = self.statsd = None
         self.falls = set()  # texts: totals that fell
+        # Of each channel: what has been read so far. Hundreds of megabytes come, and are read once.
+        self.told = [collections.defaultdict(list) for _ in CHANNELS]
+        self.places, self.last_ns = [0 for _ in CHANNELS], [0 for _ in CHANNELS]
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -169,13 +173,14 @@ class Counting(Work):
     # What receivers were told: {(unit, call): ...}.
 
     def points(self, channel):
-        """[(start, time, value)...] of each; the value is None where the series ended."""
-        found = collections.defaultdict(list)
-        for point in self.collector.points(channel):
-            attributes = point["attributes"]
-            if point["name"] == METRIC and attributes.get(CALL) in CALLS and UNIT in attributes:
-                found[attributes[UNIT], attributes[CALL]].append((point["start_time_ns"], point["time_ns"], point["value"]))
-        return found
+        """{(unit, call): [(start, time, value)...]}; the value is None where the series ended."""
+        lines, self.places[channel] = json_lines.read_on(self.collector.outputs[channel], self.places[channel])
+        for request in json_lines.points(lines):
+            for point in points_of(request):
+                self.last_ns[channel], attributes = point["time_ns"], point["attributes"]
+                if point["name"] == METRIC and attributes.get(CALL) in CALLS and UNIT in attributes:
+                    self.told[channel][attributes[UNIT], attributes[CALL]].append((point["start_time_ns"], point["time_ns"], point["value"]))
+        return self.told[channel]
 
     def starts(self, unit=None):
         """The start times of a unit's series, in the order in which they came."""
@@ -211,8 +216,12 @@ class Counting(Work):
     def wait_delivered(self, timeout_s=PATIENCE_S):
         """Until a collection from now on has arrived at the Collector, and later lines at StatsD."""
         now_ns, before = time.time_ns(), self.statsd_totals()
-        self.collector.wait_points(lambda points: points and points[-1]["time_ns"] > now_ns, CUMULATIVE, timeout_s)
         deadline = time.monotonic() + timeout_s
+        while self.last_ns[CUMULATIVE] <= now_ns:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the Collector gets nothing for {timeout_s} s")
+            time.sleep(0.1)
+            self.points(CUMULATIVE)
         while self.statsd_totals() == before:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"StatsD gets nothing for {timeout_s} s")
