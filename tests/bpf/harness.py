@@ -218,6 +218,22 @@ def once(collectors, command=None, params=None, seconds=None, timeout=PATIENCE_S
     return seen
 
 
+@functools.cache
+def refuses_map_iterators():
+    with tempfile.NamedTemporaryFile('w', prefix='bpfpush-test-', suffix='.conf') as config:
+        config.write('[agent]\nlog_level = debug\n')
+        config.flush()
+        done = subprocess.run([agent(), 'once', '--config=' + config.name, 'tcpstate', '--', 'true'], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return 'sockets_walk (iter/bpf_sk_storage_map): load: Operation not permitted' in done.stderr
+
+
+def require_map_iterators(test):
+    """Programs that visit the elements of a map: kernels of some virtual machines refuse even empty ones."""
+    if refuses_map_iterators():
+        test.skipTest('needs a kernel that allows iterators over maps')
+
+
 def check_counted(test, counted, truth, seen, collector, each=1, others=0):
     """For programs that the kernel may skip and that have no alternative (docs/kernels.md): what was counted and what
     the kernel says that it skipped is the truth, or more, because it skips events that do not count, too. If it

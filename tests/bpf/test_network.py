@@ -143,6 +143,7 @@ class TcpTest(unittest.TestCase):
 
     def test_connections_that_close_while_they_are_read_are_counted_once(self):
         """Hundreds of sockets are closed on both CPUs, again and again, and somebody reads all of them all the time."""
+        harness.require_map_iterators(self)
         with Cgroup('server') as server, Cgroup('client') as client, Agent(collectors='network tcpstate') as agent:
             agent.wait(lambda collections: collections)
             done = subprocess.run([workload('crowd'), server.procs, client.procs, str(agent.process.pid)],

@@ -127,6 +127,7 @@ class OwnTest(Pair):
         self.assertGreaterEqual(seen.total('system.tasks.created', **{'system.task.kind': 'thread'}), 70)
 
     def test_recipe_of_a_number_set_once_per_collection(self):
+        harness.require_map_iterators(self)
         before = time.clock_gettime(time.CLOCK_BOOTTIME)
         seen = self.once_with_recipe('uptime', 'A number without attributes, set once per collection', ['/bin/true'])
         [point] = seen
@@ -387,6 +388,7 @@ class SharedTest(Pair):
         return {each['collector']: {program['name']: program['state'] for program in each['programs']} for each in listed}
 
     def test_one_alone_runs_only_its_own_programs(self):
+        harness.require_map_iterators(self)
         seen, mine, facts = self.count('first')
         self.assertEqual(mine.total('test.first.forks'), self.FORKS)
         self.assertFalse(seen.select('test.second.forks') + seen.select('test.exits'))
@@ -400,6 +402,7 @@ class SharedTest(Pair):
         self.assertFalse(seen.select('test.first.forks') + seen.select('test.facts'))
 
     def test_both_share_one_loaded_object(self):
+        harness.require_map_iterators(self)
         _, mine, facts = self.count('second', 'first')
         self.assertEqual(mine.total('test.first.forks'), self.FORKS)
         self.assertEqual(mine.total('test.second.forks'), self.FORKS)
@@ -423,6 +426,7 @@ class SharedTest(Pair):
         self.assertEqual(mine.total('test.second.forks'), self.FORKS)
 
     def test_a_refused_program_makes_only_those_partial_that_use_it(self):
+        harness.require_map_iterators(self)
         seen, _, _ = self.count('first', 'second')
         self.assertIn('collector second is partial: the kernel refused task_none', seen.stderr)
         self.assertNotIn('collector first', seen.stderr)

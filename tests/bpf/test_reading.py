@@ -150,6 +150,7 @@ class ReadingTest(RunningPair):
         self.assertEqual(self.count((self.first, ENUM, 1, 4)).by('test.color', 'test.colors'), {'red': 0, 'green': 4, 'blue': 0})
 
     def test_since_zero_counts_what_was_there(self):
+        harness.require_map_iterators(self)
         seen = self.count((self.first, ENUM, 0, 1))
         # The iterator runs when all is attached, before the baseline and before the only reading.
         self.assertEqual(seen.total('test.copied.start'), 5)

@@ -148,6 +148,7 @@ class CountTest(unittest.TestCase):
         self.assertEqual(self.counts(once(['tcpstate'], self.command('states'))), (SERVER, CLIENT))
 
     def test_sockets_are_counted_in_every_network_namespace(self):
+        harness.require_map_iterators(self)
         seen = once(['tcpstate'], self.command('apart'))
         self.assertEqual(self.counts(seen), (SERVER, CLIENT))
         # Of the older ones those that a process holds: not those to be accepted, nor what was closed too early.
@@ -179,6 +180,7 @@ class CountTest(unittest.TestCase):
             self.assertEqual([pid_ for pid_ in seen.of(self.server).by('process.pid', COUNT) if pid_], pid)
 
     def test_the_count_is_what_ss_shows(self):
+        harness.require_map_iterators(self)
         files = [os.path.join(self.place, name) for name in ('own', 'apart')]
         seen = once(['tcpstate'], ['sh', '-c', BOTH, workload('tcp'), self.server.procs, self.client.procs, *files],
                     preexec_fn=enter_own_network)

@@ -136,6 +136,11 @@ static void an_alternative_that_is_not_needed_waits(void **state)
 	setup(&l, "alternatives");
 	program(&l, "visit")->map = "counts";
 	assert_ok(load(&l));
+	if (program(&l, "visit")->err == -EPERM) {
+		teardown(&l);
+		print_message("needs a kernel that allows iterators over maps\n");
+		skip();
+	}
 	assert_int_equal(program(&l, "exit__btf")->state, PROGRAM_ATTACHED);
 	assert_int_equal(program(&l, "exit__raw")->state, PROGRAM_WAITING);
 	assert_int_equal(program(&l, "exit__tp")->state, PROGRAM_WAITING);
