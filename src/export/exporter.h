@@ -270,8 +270,9 @@ void exporter_report_gone(const char *name, struct stored *in);
 /* Does the event loop have nothing left to send? At the end, the agent waits for this. */
 bool exporter_is_idle(const struct exporter *exporter);
 /*
- * What waits was split, merged or added between two batches: the state is saved before any of it
- * is sent, since the copy that a later process would read still has it as it was.
+ * What waits was split or merged between two batches: the state is saved before any of it is sent,
+ * since the copy that a later process would read still has it as it was. Or events wait that the
+ * copy does not have.
  */
 void exporter_save_now(struct exporter *exporter);
 struct exporter *exporter_free(struct exporter *exporter);

@@ -44,12 +44,12 @@ struct log_field {
 
 void log_init(enum log_level level); /* looks at stderr; before it, messages go to stderr plainly */
 void log_set_level(enum log_level level);
-bool log_is_journal(void);
+bool log_is_journal(void); /* do messages go there, with their fields? */
 /*
  * From now on, messages go to standard error without their fields: the socket of the journal, which
  * may be full of events, would be waited for.
  */
-void log_avoid_journal_socket(void); /* do messages go there, with their fields? */
+void log_avoid_journal_socket(void);
 /*
  * One line, whatever the arguments hold: control characters and bad UTF-8 become '?', a newline at
  * the end goes; cut at 16 KiB. id and fields may be NULL; fields end with a NULL name, more than 8

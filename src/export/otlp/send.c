@@ -160,7 +160,7 @@ static void end_request(struct otlp *otlp, const struct http_answer *http,
 	if (answer->verdict == OTLP_AGAIN && http->failure == HTTP_OK)
 		otlp->is_to_ask = otlp_aside_put(otlp, item);
 	queue_end(&otlp->exporter->queue, account_answer(otlp, answer));
-	/* Of events, it is in no ring any more. */
+	/* An event that waits is not in the ring any more, so a later process needs the copy. */
 	if (answer->verdict == OTLP_AGAIN && otlp->report.is_of_events)
 		exporter_save_now(otlp->exporter);
 }

@@ -192,6 +192,7 @@ static int journal_open(struct exporter *exporter, const void *untyped)
 	log_avoid_journal_socket();
 	exporter->format = hash_text(HASH_STABLE_START, exporter->ops->type);
 	err = err ?: socket_new(&udp_ops, exporter, &sender, &journal->sock);
+	/* socket_new() has given it the budget of metrics. */
 	queue_init(&exporter->queue, SIZE_MAX, exporter->context->events_budget);
 	return err;
 }
