@@ -308,6 +308,20 @@ class JournalTest(Case):
                              ["6", "bpfpush-events", "process.exec", self.cgroup])
             self.assertTrue(entry["MESSAGE"].startswith(f"process.exec process.linux.cgroup={self.cgroup} process.pid={entry['PROCESS_PID']} "), entry)
 
+    def test_an_exporter_of_events_alone_leaves_metrics_behind(self):
+        text = self.text.replace("collectors = exec", "collectors = exec, memory")
+        begin, end = text.index("[exporter journal]"), text.index("[exporter lines]")
+        for exporters, n_warnings in (text[begin:end], 1), (text[begin:], 0):
+            with self.subTest(n_warnings), Agent(text[:text.index("[exporter central]")] + exporters) as agent:
+                agent.stop()
+                self.assertEqual(agent.log_text().count("metrics are counted, but not pushed"), n_warnings, agent.log_text())
+
+    def test_the_variable_of_metrics_takes_none(self):
+        done = subprocess.run([BPFPUSH, "check", "--config=/dev/null"], env={**os.environ, "OTEL_METRICS_EXPORTER": "journal, json"},
+                              capture_output=True, text=True, timeout=patience.PATIENCE_S, check=True)
+        self.assertIn('OTEL_METRICS_EXPORTER: no metrics go to an exporter "journal": ignored', done.stderr)
+        self.assertRegex(done.stdout, "^OK: .*1 exporter: json")
+
     def test_what_finds_no_room_is_counted(self):
         with Agent(self.text.replace("[agent]", "[agent]\nqueue_size = 64KiB")) as agent:
             def is_full():
