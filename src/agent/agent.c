@@ -35,6 +35,14 @@ uint64_t agent_boot_ns(void)
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
 }
 
+static void set_clocks(struct labels *labels)
+{
+	uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+
+	labels->boottime_zero_ns = now_ns - clock_ns(CLOCK_BOOTTIME);
+	labels->monotonic_zero_ns = now_ns - clock_ns(CLOCK_MONOTONIC);
+}
+
 /* All collectors count from one moment on, not each from its own attaching. */
 static void read_baselines(struct agent *agent)
 {
@@ -42,6 +50,7 @@ static void read_baselines(struct agent *agent)
 	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 	bool has_past = false;
 
+	set_clocks(set->labels);
 	for (size_t i = 0; i < set->n; i++) {
 		agent_report_reading(agent, set->items[i]->name, collector_read(set->items[i]));
 		has_past |= set->items[i]->object->has_past;
@@ -85,7 +94,10 @@ static int on_names(sd_event_source *source, int fd, uint32_t events, void *user
 
 static int on_records(sd_event_source *source, int fd, uint32_t events, void *user)
 {
-	collector_wake(user);
+	struct collector *collector = user;
+
+	set_clocks(collector->labels);
+	collector_wake(collector);
 	return 0;
 }
 
@@ -321,6 +333,7 @@ void agent_collect(struct agent *agent)
 	uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
 
 	labels_begin(options->set->labels, agent->boottime_ns);
+	set_clocks(options->set->labels);
 	advance_time(agent);
 	read_collectors(agent);
 	if (batch->is_last)

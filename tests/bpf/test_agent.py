@@ -209,6 +209,25 @@ class ClockTest(unittest.TestCase):
                 key = json.dumps([point['name'], point['attributes']])
                 self.assertEqual(starts.get(key, point.get('start_time_ns')), point.get('start_time_ns'))
 
+    def test_events_follow_the_clock(self):
+        with tempfile.TemporaryDirectory(prefix='bpfpush-test-') as directory:
+            path = os.path.join(directory, 'events')
+            self.set_ahead(0)
+            with Agent({'LD_PRELOAD': self.module, 'CLOCK_AHEAD': self.file}, collectors='exec',
+                       more='[collector exec]\nrate_limit = 0\n[exporter events]\ntype = json\nsignals = events\npath = %s\n' % path) as agent:
+                agent.wait(lambda collections: collections)
+                for ahead in (0, 3600, -3600):
+                    self.set_ahead(ahead)
+                    word = 'ahead=%d' % ahead
+                    now_ns = time.time_ns() + ahead * 10**9
+                    subprocess.run(['/bin/true', word], check=True)
+
+                    def times_ns():
+                        return [event['time_ns'] for event in json_lines.points(json_lines.read(path))
+                                if event['attributes'].get('process.command_args') == ['/bin/true', word]]
+                    agent.wait(lambda _: times_ns())
+                    self.assertLess(abs(times_ns()[0] - now_ns), 60 * 10**9, word)
+
 
 RUNS, RUN_TIME = 'bpfpush.bpf.program.runs', 'bpfpush.bpf.program.time'
 

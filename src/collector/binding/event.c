@@ -135,7 +135,7 @@ void event_take(void *user, const void *record)
 	    !variable_is_on(&binding->collector->variables, source->described->of.when) ||
 	    !fill_attributes(binding, record, &event->attributes))
 		return;
-	event->time_ns = binding->collector->labels->boot_ns +
+	event->time_ns = binding->collector->labels->boottime_zero_ns +
 			 shape_load((const uint8_t *)record + time->offset_bytes, time->size_bytes);
 	sink->take(sink->user, event);
 }

@@ -37,8 +37,14 @@ struct kept;
 	"\"sudo bpfpush allow symbols\" gives it to the service"
 
 struct labels {
-	/* Unix time of boot, for process.creation.time; set again after the clock was set */
+	/* Unix time of boot, for process.creation.time; set again after the clock was set back */
 	uint64_t boot_ns;
+	/*
+	 * Unix time at which each of these clocks was 0, for the times of events. The agent sets
+	 * them before it reads records: clocks are adjusted, and one stops while the machine
+	 * sleeps.
+	 */
+	uint64_t boottime_zero_ns, monotonic_zero_ns;
 	const struct label_choice *choice; /* borrowed */
 	struct cgroups *cgroups;
 
