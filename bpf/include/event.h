@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Events: a record of a ring buffer for each thing that happened, which [event NAME] of the
- * descriptor describes. A record is a structure. Give it a member of type val_boot_ns, its time.
+ * Events: a record of a ring buffer for each thing that happens, which [event NAME] or [span NAME]
+ * of the descriptor describes. A record is a structure. Give it a member of type val_boot_ns, its
+ * time.
  *
  *     EVENTS(execs);
  *     const struct exec_event *exec_event; // so that the compiler keeps the type

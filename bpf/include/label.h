@@ -53,6 +53,13 @@ typedef u64 val_level;
 /* of an event: when it happened, bpf_ktime_get_boot_ns(); its val_ns are durations */
 typedef u64 val_boot_ns;
 
+/* how long a span took, in nanoseconds; its val_boot_ns is when it began */
+typedef u64 lbl_duration;
+/* of a span, or of the trace of an event; in the order of memory; zeroes: not known */
+typedef u8 lbl_trace_id[16];
+typedef u8 lbl_span_id[8];
+typedef u8 lbl_parent_span_id[8];
+
 /* settings */
 typedef struct {
 	u64 word[8];

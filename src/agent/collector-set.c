@@ -191,14 +191,23 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 	return 0;
 }
 
-bool collector_set_has_events(const struct collector_set *set)
+enum signals collector_signals(const struct collector *collector)
 {
-	struct names names = { 0 };
+	enum signals signals = collector->n_metrics ? SIGNAL_METRICS : 0;
+	const struct event_kind *kind;
+
+	for (size_t i = 0; (kind = collector_event(collector, i, NULL)); i++)
+		signals |= event_signal(kind);
+	return signals;
+}
+
+enum signals collector_set_signals(const struct collector_set *set)
+{
+	enum signals signals = SIGNAL_METRICS; /* the agent's own */
 
 	for (size_t i = 0; i < set->n_shown; i++)
-		if (collector_event(set->items[i], 0, &names))
-			return true;
-	return false;
+		signals |= collector_signals(set->items[i]);
+	return signals;
 }
 
 void collector_set_done(struct collector_set *set)

@@ -57,6 +57,8 @@ int collector_set_open(const struct config *config, const char *const *names, ui
 int collector_set_start(struct collector_set *set, struct kept *kept);
 /* Instead of the start: would it load nothing, because all is kept? */
 bool collector_set_is_kept(struct collector_set *set, struct kept *kept);
-/* Has one of those that are shown events? */
-bool collector_set_has_events(const struct collector_set *set);
+/* What a collector has for exporters. */
+enum signals collector_signals(const struct collector *collector);
+/* What those that are shown, and the agent itself, have for exporters. */
+enum signals collector_set_signals(const struct collector_set *set);
 void collector_set_done(struct collector_set *set);

@@ -57,16 +57,18 @@ static int try_all(struct sd_event *event, struct exporter **exporters, size_t *
 
 /* Opens what sends one signal of it, if there is a receiver. */
 static int add_trial(const struct config_exporter *exporter, enum signals signal,
-		     const struct exporter_context *context, struct exporter **ret_exporter)
+		     enum signals made, const struct exporter_context *context,
+		     struct exporter **ret_exporter)
 {
 	const char *name;
 	const struct exporter_ops *ops = config_exporter_ops(exporter, signal, &name);
 
-	return ops && ops->probe ?
-		       exporter_open(name, ops, exporter->options, context, ret_exporter) : 0;
+	if (!ops || !ops->probe || !(made & (ops->takes ?: SIGNAL_METRICS)))
+		return 0;
+	return exporter_open(name, ops, exporter->options, context, ret_exporter);
 }
 
-int agent_connect(const struct config *config, bool has_events, FILE *out)
+int agent_connect(const struct config *config, enum signals made, FILE *out)
 {
 	struct exporter_context context = {
 		.resource = config->resource.items,
@@ -76,8 +78,7 @@ int agent_connect(const struct config *config, bool has_events, FILE *out)
 		.opens_later = true,
 		.is_trial = true,
 	};
-	enum signals last = has_events ? SIGNAL_EVENTS : SIGNAL_METRICS;
-	_cleanup_(freep) struct exporter **exporters = calloc(2 * config->n_exporters + 1,
+	_cleanup_(freep) struct exporter **exporters = calloc(SIGNALS * config->n_exporters + 1,
 							      sizeof(*exporters));
 	size_t n = 0;
 	int r = exporters ? sd_event_new(&context.event) : -ENOMEM;
@@ -88,14 +89,15 @@ int agent_connect(const struct config *config, bool has_events, FILE *out)
 	array_for_each (exporter, config->exporters, config->n_exporters) {
 		size_t n_before = n;
 
-		for (enum signals signal = SIGNAL_METRICS; signal <= last && r >= 0; signal <<= 1) {
-			r = add_trial(exporter, signal, &context, &exporters[n]);
+		for_each_signal(signal) {
+			if (r >= 0)
+				r = add_trial(exporter, signal, made, &context, &exporters[n]);
 			n += exporters[n] != NULL;
 		}
 		if (n == n_before && r >= 0)
 			fprintf(out, "exporter %s: not tried: %s\n", exporter->name,
 				exporter->ops->probe ?
-					"it sends only events, and no collector that runs has any" :
+					"it sends no metrics, and no collector that runs has what it sends" :
 					"it has no receiver");
 	}
 	if (r >= 0)

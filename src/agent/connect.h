@@ -8,6 +8,6 @@
 /*
  * Tries the receivers of all exporters, all at the same time and for 15 seconds at most. Writes a
  * line for each to out: the exporter, its endpoint without secrets, what happened, and how long
- * that took. has_events: events would be sent. 0; 1 if one failed; -errno.
+ * that took. made: which signals there would be to send. 0; 1 if one failed; -errno.
  */
-int agent_connect(const struct config *config, bool has_events, FILE *out);
+int agent_connect(const struct config *config, enum signals made, FILE *out);

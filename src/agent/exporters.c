@@ -22,7 +22,7 @@ static void take_event(void *user, const struct event *event)
 	struct agent *agent = user;
 
 	for (size_t i = 0; i < agent->n_exporters; i++)
-		if (agent->exporters[i]->ops->take)
+		if (agent->exporters[i]->ops->takes & event_signal(event->kind))
 			agent->exporters[i]->ops->take(agent->exporters[i], event);
 }
 
@@ -51,19 +51,19 @@ static int add_exporter(struct agent *agent, const char *name, const struct expo
 /* One for each signal. */
 static int add_exporters(struct agent *agent, const struct config_exporter *exporter)
 {
-	bool has_events = collector_set_has_events(agent->options.set);
+	enum signals made = collector_set_signals(agent->options.set);
 	size_t n_before = agent->n_exporters;
 	int err = 0;
 
-	for (enum signals signal = SIGNAL_METRICS; signal <= SIGNAL_EVENTS && !err; signal <<= 1) {
+	for_each_signal(signal) {
 		const char *name;
 		const struct exporter_ops *ops = config_exporter_ops(exporter, signal, &name);
 
-		if (ops && (signal != SIGNAL_EVENTS || has_events))
+		if (ops && !err && made & (ops->takes ?: SIGNAL_METRICS))
 			err = add_exporter(agent, name, ops, exporter->options);
 	}
 	if (!err && agent->n_exporters == n_before)
-		log_warning("exporter %s sends only events, and no collector that runs has any",
+		log_warning("exporter %s sends no metrics, and no collector that runs has what it sends",
 			    exporter->name);
 	return err;
 }
@@ -98,7 +98,7 @@ int agent_open_exporters(struct agent *agent)
 		.is_once = options->is_once,
 		.opens_later = !options->is_filter,
 	};
-	agent->exporters = calloc(2 * config->n_exporters + 1, sizeof(*agent->exporters));
+	agent->exporters = calloc(SIGNALS * config->n_exporters + 1, sizeof(*agent->exporters));
 	if (!agent->exporters)
 		return -ENOMEM;
 	agent->context.opened = agent->exporters;

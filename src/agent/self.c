@@ -50,11 +50,13 @@
 	X(INFLIGHT, { "self", "otel.sdk.exporter.metric_data_point.inflight", "{data_point}", "Points encoded and not yet acknowledged", UPDOWN }) \
 	X(LOGS_EXPORTED, { "self", "otel.sdk.exporter.log.exported", "{log_record}", "Events by their fate", METRIC_SUM, 1 }) \
 	X(LOGS_INFLIGHT, { "self", "otel.sdk.exporter.log.inflight", "{log_record}", "Events taken and not yet acknowledged", UPDOWN }) \
+	X(SPANS_EXPORTED, { "self", "otel.sdk.exporter.span.exported", "{span}", "Spans by their fate", METRIC_SUM, 1 }) \
+	X(SPANS_INFLIGHT, { "self", "otel.sdk.exporter.span.inflight", "{span}", "Spans taken and not yet acknowledged", UPDOWN }) \
 	X(EVENTS_DROPPED, { "self", "bpfpush.events.dropped", "{event}", "Events that happened and reached no exporter", METRIC_SUM, 1 }) \
 	X(REQUESTS, { "self", "bpfpush.exporter.requests", "{request}", "Requests sent, retries included", METRIC_SUM, 1 }) \
 	X(RETRIES, { "self", "bpfpush.exporter.retries", "{request}", "Requests sent again", METRIC_SUM, 1 }) \
 	X(SENT_BYTES, { "self", "bpfpush.exporter.request.body.size", "By", "Bytes of request bodies sent", METRIC_SUM, 1 }) \
-	X(DOUBTFUL_POINTS, { "self", "bpfpush.exporter.in_doubt.data_points", "{data_point}", "Points of deltas, or events, that a receiver may have taken without an answer", METRIC_SUM, 1 }) \
+	X(DOUBTFUL_POINTS, { "self", "bpfpush.exporter.in_doubt.data_points", "{data_point}", "Points of deltas, events or spans, that a receiver may have taken without an answer", METRIC_SUM, 1 }) \
 	X(DOUBTFUL_VALUES, { "self", "bpfpush.exporter.in_doubt.values", "1", "What the sums and the counts of values in these points add up to", METRIC_SUM, 1 }) \
 	X(QUEUE_BYTES, { "self", "bpfpush.exporter.queue.usage", "By", "Bytes that wait to be sent", UPDOWN }) \
 	X(SPOOL_BYTES, { "self", "bpfpush.exporter.spool.usage", "By", "Bytes that a spool takes on disk", UPDOWN }) \
@@ -224,14 +226,19 @@ static void report_events(struct self *self, const struct collector *collector)
 static void report_exporter(struct self *self, struct exporter *exporter)
 {
 	const struct exporter_stats *stats = &exporter->stats;
-	bool is_of_events = exporter->ops->take;
-	enum self_metric exported = is_of_events ? SELF_LOGS_EXPORTED : SELF_EXPORTED;
+	static const struct {
+		enum self_metric exported, inflight;
+	} of_signal[SIGNALS] = {
+		{ SELF_EXPORTED, SELF_INFLIGHT },
+		{ SELF_LOGS_EXPORTED, SELF_LOGS_INFLIGHT },
+		{ SELF_SPANS_EXPORTED, SELF_SPANS_INFLIGHT },
+	};
+	size_t signal = signal_index(exporter->ops->takes);
 	const struct exporter_waiting waiting = exporter_waiting(exporter);
 
 	set_labels(self, { "otel.component.name", exporter->name },
 		   { "otel.component.type", exporter->ops->component ?: exporter->ops->type }, { "error.type", NULL });
-	report_value(self, is_of_events ? SELF_LOGS_INFLIGHT : SELF_INFLIGHT,
-		     waiting.n_points);
+	report_value(self, of_signal[signal].inflight, waiting.n_points);
 	report_value(self, SELF_QUEUE_BYTES, waiting.n_bytes);
 	report_value(self, SELF_REQUESTS, stats->requests);
 	report_value(self, SELF_RETRIES, stats->retries);
@@ -242,7 +249,7 @@ static void report_exporter(struct self *self, struct exporter *exporter)
 	report_if(self, exporter->queue.spool, SELF_SPOOL_DAMAGED, exporter->spool.n_damaged);
 	for (enum points fate = POINTS_DELIVERED; fate < N_POINTS; fate++) {
 		self->labels[2].value = points_error_type[fate];
-		report_value(self, exported, stats->points[fate]);
+		report_value(self, of_signal[signal].exported, stats->points[fate]);
 	}
 	memcpy(exporter->reported, stats->points, sizeof(stats->points));
 }

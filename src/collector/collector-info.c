@@ -173,6 +173,8 @@ static void add_attributes(const struct binding *binding, const struct descripto
 		names_add(names, described->cpu);
 	for (size_t i = 0; i < described->attributes.n; i++)
 		names_add(names, described->attributes.items[i].text);
+	for (size_t i = 0; !described->unit && trace_attribute(&binding->event->trace, i); i++)
+		names_add(names, trace_attribute(&binding->event->trace, i));
 }
 
 bool collector_names_functions(const struct collector *collector)

@@ -56,8 +56,8 @@ void collectors_find_symbols(struct collector *const *items, size_t n, struct ke
 void collector_list_attributes(const struct collector *collector, const struct metric *metric,
 			       struct names *names);
 /*
- * What the i-th [event MAP] makes; adds the attributes that it may have, in their order, unless
- * names is NULL. NULL: there are fewer.
+ * What the i-th [event MAP] or [span MAP] makes; adds the attributes that it may have, in their
+ * order, unless names is NULL. NULL: there are fewer.
  */
 const struct event_kind *collector_event(const struct collector *collector, size_t i,
 					 struct names *names);

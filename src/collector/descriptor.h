@@ -45,6 +45,7 @@
  *                             severity = WORD           trace, debug, info (the default), warn,
  *                                                       error, fatal
  *                             when = SETTING            as of a metric
+ *     [span MAP]              as [event MAP], without a severity; each record is a span of a trace
  *     [program NAME]          when = SETTING              loaded only where that setting is not
  *                                                         zero
  *                             map = MAP                 whose elements an iterator over a map
@@ -109,6 +110,7 @@ struct descriptor_metric {
 struct descriptor_event {
 	struct descriptor_metric of; /* its member is NULL; it has a record */
 	const char *severity;	     /* NULL: info */
+	bool is_span;
 };
 
 struct descriptor_label {

@@ -46,7 +46,7 @@ static enum exit_code connect_all(struct setup *setup)
 	if (!config->n_exporters && !config->is_export_off &&
 	    setup_replace_exporters(setup, "otlp", &none))
 		return EXIT_INTERNAL;
-	r = agent_connect(config, collector_set_has_events(&setup->set), stdout);
+	r = agent_connect(config, collector_set_signals(&setup->set), stdout);
 	if (r >= 0)
 		return r ? EXIT_FAILING : EXIT_OK;
 	fprintf(stderr, "bpfpush check: %s\n", strerror(-r));

@@ -154,11 +154,13 @@ static void add_setting(struct page *page, const struct collector *collector,
 
 static void add_event(struct page *page, const struct event_kind *event)
 {
-	const char *severity = severity_name(event->severity);
+	const char *kind = event->is_span ? "span" : "event";
+	const char *severity = event->is_span ? NULL : severity_name(event->severity);
 
-	buf_printf(&page->text, "  event    %-40s %-9s %s\n", event->name, severity, event->description);
-	buf_begin_object(&page->json, "name", event->name, "severity", severity, "description",
-			 event->description);
+	buf_printf(&page->text, "  %-8s %-40s %-9s %s\n", kind, event->name, severity ?: "",
+		   event->description);
+	buf_begin_object(&page->json, "name", event->name, "kind", kind, "severity", severity,
+			 "description", event->description);
 	buf_end_list(&page->json, "},");
 }
 

@@ -74,30 +74,42 @@ static int run_agent(struct run *run)
 	return EXIT_INTERNAL;
 }
 
-static void warn_of_events(const struct config *config, const struct collector_set *set)
+/* Of all exporters. */
+static enum signals pushed_signals(const struct config *config)
 {
+	enum signals signals = 0;
+
 	array_for_each (exporter, config->exporters, config->n_exporters)
-		if (exporter_signals(exporter->ops, exporter->options) & SIGNAL_EVENTS)
-			return;
-	for (size_t i = 0; i < set->n_shown; i++)
-		if (!set->items[i]->n_metrics)
-			log_warning("collector %s has only events, and no exporter has them among its signals; \"bpfpush events %s\" "
-				    "shows them",
-				    set->items[i]->name, set->items[i]->name);
+		signals |= exporter_signals(exporter->ops, exporter->options);
+	return signals;
 }
 
-/* What takes only events replaces the exporter that there is by default. */
+static void warn_of_events(const struct config *config, const struct collector_set *set)
+{
+	enum signals pushed = pushed_signals(config);
+
+	for (size_t i = 0; i < set->n_shown; i++) {
+		const char *name = set->items[i]->name;
+		enum signals lost = collector_signals(set->items[i]) &
+				    ~(pushed | SIGNAL_METRICS);
+
+		if (lost)
+			log_warning("collector %s has %s, and no exporter has them among its signals; \"bpfpush events %s\" shows them",
+				    name, signal_words(lost)->name, name);
+	}
+}
+
+/* What takes no metrics replaces the exporter that there is by default. */
 static void warn_of_metrics(const struct config *config, const struct collector_set *set)
 {
 	size_t n_metrics = 0;
 
-	array_for_each (exporter, config->exporters, config->n_exporters)
-		if (exporter_signals(exporter->ops, exporter->options) & SIGNAL_METRICS)
-			return;
+	if (pushed_signals(config) & SIGNAL_METRICS)
+		return;
 	for (size_t i = 0; i < set->n_shown; i++)
 		n_metrics += set->items[i]->n_metrics;
 	if (n_metrics && config->n_exporters)
-		log_warning("metrics are counted, but not pushed: all exporters take only events; add one of another type");
+		log_warning("metrics are counted, but not pushed: no exporter has them among its signals; add metrics to signals, or an exporter of another type");
 }
 
 static int run_setup(struct run *run)

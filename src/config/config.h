@@ -42,15 +42,15 @@ struct config_exporter {
 	const char *name;
 	const struct exporter_ops *ops;
 	void *options;	  /* of ops, filled */
-	char *events_name; /* of what sends its events; NULL: this type does not */
+	char *names[SIGNALS]; /* of ops and its others */
 	/* of its section, or the variable of the environment with line 0, or NULL */
 	const char *path;
 	unsigned int line;
 };
 
 /*
- * What sends one signal of an exporter, and its name in *ret_name. NULL: it does not send that
- * signal.
+ * What sends one signal of an exporter, and others after it, and its name in *ret_name. NULL: the
+ * exporter does not send that signal, or sends it with one before.
  */
 const struct exporter_ops *config_exporter_ops(const struct config_exporter *exporter,
 					       enum signals signal, const char **ret_name);

@@ -28,45 +28,79 @@ static int set_options(struct config *config, const struct config_section *secti
 	return r == -ENOMEM ? r : 0;
 }
 
+static const struct exporter_ops *ops_at(const struct config_exporter *exporter, size_t i)
+{
+	return i ? exporter->ops->others[i - 1] : exporter->ops;
+}
+
+static char *join_names(const char *exporter, const char *signal)
+{
+	char *name;
+
+	return asprintf(&name, "%s/%s", exporter, signal) < 0 ? NULL : name;
+}
+
+/* What sends metrics is called like the section. */
+static int make_names(struct config_exporter *exporter)
+{
+	const struct exporter_ops *ops;
+
+	for (size_t i = 0; i < SIGNALS && (ops = ops_at(exporter, i)); i++) {
+		if (ops->takes)
+			exporter->names[i] = join_names(exporter->name,
+							signal_words(ops->takes)->name);
+		else
+			exporter->names[i] = strdup(exporter->name);
+		if (!exporter->names[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void free_exporter(struct config_exporter *exporter)
+{
+	setting_table_done(exporter->ops->settings, exporter->options);
+	for (size_t i = 0; i < SIGNALS; i++)
+		free(exporter->names[i]);
+	free(exporter->options);
+}
+
 int config_add_exporter(struct config *config, const struct config_section *section,
 			const struct exporter_ops *ops, struct diag *diag)
 {
 	void *options = calloc(1, ops->settings->size_bytes ?: 1);
-	struct config_exporter exporter = { section->name, ops, options, NULL, section->given.path,
-					    section->given.line };
+	struct config_exporter exporter = { section->name, ops, options, { NULL },
+					    section->given.path, section->given.line };
 	int r = options ? setting_table_init(ops->settings, options) : -ENOMEM;
 
-	if (!r && ops->events && asprintf(&exporter.events_name, "%s/events", section->name) < 0)
-		r = -ENOMEM;
+	r = r ?: make_names(&exporter);
 	r = r ?: set_options(config, section, ops, options, diag);
 	if (!r && section->is_enabled)
 		r = array_append(&config->exporters, &config->n_exporters, &exporter);
-	if (r || !section->is_enabled) {
-		setting_table_done(ops->settings, options);
-		free(exporter.events_name);
-		free(options);
-	}
+	if (r || !section->is_enabled)
+		free_exporter(&exporter);
 	return r;
 }
 
 const struct exporter_ops *config_exporter_ops(const struct config_exporter *exporter,
 					       enum signals signal, const char **ret_name)
 {
-	bool is_of_events = signal == SIGNAL_EVENTS;
+	enum signals wanted = exporter_signals(exporter->ops, exporter->options);
+	const struct exporter_ops *ops;
 
-	if (!(exporter_signals(exporter->ops, exporter->options) & signal))
-		return NULL;
-	*ret_name = is_of_events ? exporter->events_name : exporter->name;
-	return is_of_events ? exporter->ops->events : exporter->ops;
+	for (size_t i = 0; i < SIGNALS && (ops = ops_at(exporter, i)); i++) {
+		if (!(wanted & signal) || signal_index(ops->takes) != signal_index(signal))
+			continue;
+		*ret_name = exporter->names[i];
+		return ops;
+	}
+	return NULL;
 }
 
 void config_free_exporters(struct config *config)
 {
-	array_for_each (exporter, config->exporters, config->n_exporters) {
-		setting_table_done(exporter->ops->settings, exporter->options);
-		free(exporter->events_name);
-		free(exporter->options);
-	}
+	array_for_each (exporter, config->exporters, config->n_exporters)
+		free_exporter(exporter);
 	array_free(&config->exporters, &config->n_exporters);
 }
 

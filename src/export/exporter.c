@@ -131,7 +131,7 @@ void exporter_remind(struct exporter *exporter)
 
 const char *exporter_item(const struct exporter *exporter)
 {
-	return exporter->ops->take ? "event" : "point";
+	return signal_words(exporter->ops->takes)->item;
 }
 
 enum signals exporter_signals(const struct exporter_ops *ops, const void *options)
@@ -202,13 +202,14 @@ void exporter_account(struct exporter *exporter, enum points fate, uint64_t n)
 
 static void log_loss(struct exporter *exporter, const char *why)
 {
-	char text[sizeof(exporter->stats.problem)], *points;
+	const char *points = strstr(why, "points");
 
-	snprintf(text, sizeof(text), "%s", why);
-	points = strstr(text, "points");
-	if (points && exporter->ops->take)
-		memcpy(points, "events", strlen("events"));
-	exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", text);
+	if (points)
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%.*s%s%s",
+			     (int)(points - why), why, exporter_item(exporter),
+			     points + strlen("point"));
+	else
+		exporter_log(exporter, LOG_LEVEL_WARNING, LOG_ID_DATA_DROPPED, "%s", why);
 }
 
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why)

@@ -15,11 +15,11 @@
 #include "export/queue.h"
 #include "export/spool/spool.h"
 #include "metric/metric.h"
+#include "metric/signal.h"
 #include "util/log.h"
 #include "util/setting-table.h"
 #include "util/store.h"
 
-struct event;
 struct sd_event;
 struct exporter;
 
@@ -76,15 +76,14 @@ struct exporter_context {
 	bool is_trial;	      /* only probe(), without a batch: failures are not logged */
 };
 
-/* What an exporter sends; a set. */
-enum signals { SIGNAL_METRICS = 1, SIGNAL_EVENTS = 2 };
-
 struct exporter_ops {
 	const char *type; /* "otlp" */
 	/* Which signals are wanted with these options. NULL: metrics. */
 	enum signals (*signals)(const void *options);
-	/* the exporter of events with the same options, maybe this one; NULL: there is none */
-	const struct exporter_ops *events;
+	/* exporters of other signals with the same options, ended by NULL */
+	const struct exporter_ops *others[SIGNALS];
+	/* which signals take() gets; 0: push() gets metrics */
+	enum signals takes;
 	/* the value of otel.component.type; NULL: type, as OpenTelemetry has no word for it */
 	const char *component;
 	/* of the structure that open() gets; may have no rows */
@@ -117,8 +116,8 @@ struct exporter_ops {
 	 */
 	int (*probe)(struct exporter *exporter);
 	/*
-	 * Of an exporter of events, which counts them as points: takes one, which is valid during
-	 * the call. It may be written when flush() is called, or later.
+	 * Takes one, which counts as a point, and is valid during the call. It may be written when
+	 * flush() is called, or later.
 	 */
 	void (*take)(struct exporter *exporter, const struct event *event);
 	void (*flush)(struct exporter *exporter);
@@ -160,7 +159,7 @@ struct exporter {
 extern const struct exporter_ops *const exporter_table[]; /* ended by NULL */
 
 const struct exporter_ops *exporter_find(const char *type);
-/* "event" or "point": what it counts. */
+/* What it counts: "point", "event" or "span". */
 const char *exporter_item(const struct exporter *exporter);
 /* Which signals an exporter with these options sends. */
 enum signals exporter_signals(const struct exporter_ops *ops, const void *options);
@@ -224,8 +223,8 @@ void exporter_asks(struct exporter *exporter, bool is_asking);
 void exporter_account(struct exporter *exporter, enum points fate, uint64_t n);
 /*
  * Like exporter_account(), for points that are lost. Logs why and what to do: the first time, and
- * then once an hour, or when the reason is another one. Its word "points" becomes "events" where it
- * is them.
+ * then once an hour, or when the reason is another one. Its word "points" becomes that of what
+ * the exporter counts.
  */
 void exporter_drop(struct exporter *exporter, enum points fate, uint64_t n, const char *why);
 /* For points that were not sent. */

@@ -287,9 +287,20 @@ static void restore_item(struct exporter *exporter, struct stored *in, bool can_
 	last->is_doubtful = is_sent && !exporter->queue.slot_ns; /* totals do not mind */
 }
 
+/* Of an exporter with this name. */
+static const char *item_of(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	for_each_signal(signal)
+		if (slash && !strcmp(slash + 1, signal_words(signal)->name))
+			return signal_words(signal)->item;
+	return signal_words(SIGNAL_METRICS)->item;
+}
+
 void exporter_report_gone(const char *name, struct stored *in)
 {
-	const char *item = strchr(name, '/') ? "event" : "point";
+	const char *item = item_of(name);
 	uint64_t n_waiting = 0, n, n_points;
 	const uint8_t *mark;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One thing that happened, with its names. */
+/*
+ * One thing that happened, with its names: an event, or a span, which also took some time and has
+ * its place in a trace.
+ */
 
 #include "metric/attribute.h"
 
@@ -19,7 +22,22 @@ struct event_kind {
 	const char *name;
 	const char *description;
 	enum severity severity;
+	bool is_span;
 };
+
+/* As OpenTelemetry and W3C have them; zeroes: unknown. */
+struct trace_context {
+	uint8_t trace_id[16];
+	uint8_t span_id[8];
+	uint8_t parent_span_id[8]; /* of a span */
+};
+
+/* The attributes that say of a span, or of the trace of an event, what else is in fields. */
+#define EVENT_TRACE_ID	     "trace_id"
+#define EVENT_SPAN_ID	     "span_id"
+#define EVENT_PARENT_SPAN_ID "parent_span_id"
+#define EVENT_SPAN_NAME	     "span_name"
+#define EVENT_DURATION	     "duration"
 
 /* Events that are not there, by the reason. */
 struct event_losses {
@@ -31,8 +49,16 @@ struct event_losses {
 /* Valid only while a sink takes it. */
 struct event {
 	const struct event_kind *kind;
-	uint64_t time_ns; /* Unix time */
-	struct attributes attributes; /* in the order of the record's members */
+	uint64_t time_ns; /* Unix time; of a span, when it began */
+	uint64_t duration_ns; /* of a span */
+	struct trace_context trace;
+	const char *span_name; /* in its attributes; NULL: the kind's */
+	/*
+	 * In the order of the record's members. Those after the first n_own have what the fields
+	 * above have, for whoever only shows attributes.
+	 */
+	struct attributes attributes;
+	unsigned int n_own;
 };
 
 struct event_sink {

@@ -172,6 +172,26 @@ class OwnTest(Pair):
                                    line['attributes']['kills.half'], line['attributes']['test.part']) for line in mine],
                                  [('process.signal.sent', 'WARN', number, number / 2, 'a') for number in (10, 10, 10, 12)])
 
+    def test_recipe_of_spans(self):
+        blocks = self.recipe('Spans')
+        self.install('lives', blocks['c'], blocks['ini'])
+        with Cgroup('own') as cgroup:
+            begin_ns = time.time_ns()
+            done = subprocess.run([harness.agent(), 'events', '--config=/dev/null', '--collector-directory=' + self.directory, 'lives', '--format=json',
+                                   '--set=lives.rate_limit=0', '--whole-machine', '--where=unit=' + cgroup.path, '--',
+                                   *cgroup.command(['/bin/sh', '-c', 'for i in 1 2 3; do sleep 0.1; done; :'])],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=harness.PATIENCE_S, check=True)
+            end_ns = time.time_ns()
+        self.assertEqual(done.stderr, '')
+        spans = [json.loads(line) for line in done.stdout.splitlines()]
+        lives = {name: [span for span in spans if span['attributes']['span_name'] == name] for name in ('sleep', 'sh')}
+        self.assertEqual({name: len(of) for name, of in lives.items()}, {'sleep': 3, 'sh': 1})
+        self.assertEqual(len({span['attributes']['trace_id'] for span in spans}), len(spans))
+        for span in [*lives['sleep'], *lives['sh']]:
+            self.assertGreaterEqual(span['attributes']['duration'], 0.1)
+            self.assertGreaterEqual(span['time_ns'], begin_ns)
+            self.assertLessEqual(span['time_ns'] + span['attributes']['duration'] * 1e9, end_ns)
+
     def test_recipe_of_chosen_cgroups(self):
         with Cgroup('own') as cgroup:
             shell = ['/bin/sh', '-c', '/bin/true; ' * 20 + ':']

@@ -118,7 +118,7 @@ class CollectorTest(unittest.TestCase):
         text = program.read("src/collector/grammar/grammar.c")
         kinds = re.findall(r'^\t\{ "(\w+)"(?: \}|, "([\w.]+)", LIST)', text, re.MULTILINE)
         keys = re.findall(r'^\t\{ "(\w+)", "(\w+)", (?:offsetof|0)', text, re.MULTILINE)
-        self.assertEqual(len(kinds), 7)
+        self.assertEqual(len(kinds), 8)
         self.assertGreater(len(keys), 30)
         parts = sections(self.page, "Ss")
         titles = {kind: f"[{kind} {argument}]" if argument else f"[{kind}]" for kind, argument in kinds}

@@ -51,14 +51,7 @@ RECEIVER = """\
 """
 
 EXPORTER = """\
-  file/{channel}:
-    path: {output}
-    append: true
-    flush_interval: 100ms
-"""
-
-LOGS_EXPORTER = """\
-  file/logs-{channel}:
+  file/{signal}-{channel}:
     path: {output}
     append: true
     flush_interval: 100ms
@@ -67,10 +60,13 @@ LOGS_EXPORTER = """\
 PIPELINE = """\
     metrics/{channel}:
       receivers: [{receivers}]
-      exporters: [file/{channel}]
+      exporters: [file/metrics-{channel}]
     logs/{channel}:
       receivers: [otlp/{channel}]
       exporters: [file/logs-{channel}]
+    traces/{channel}:
+      receivers: [otlp/{channel}]
+      exporters: [file/traces-{channel}]
 """
 
 
@@ -188,7 +184,22 @@ def events_of(export):
                        "schemas": (resource_logs.get("schemaUrl", ""), scope_logs.get("schemaUrl", "")),
                        "name": record.get("eventName", ""), "time_ns": int(record.get("timeUnixNano", 0)),
                        "severity": (record.get("severityNumber"), record.get("severityText")),
+                       "ids": (record.get("traceId", ""), record.get("spanId", "")),
                        "attributes": attributes_of(record.get("attributes"))}
+
+
+def spans_of(export):
+    """All spans of one ExportTraceServiceRequest in OTLP/JSON, as flat dicts."""
+    for resource_spans in export.get("resourceSpans", []):
+        resource = attributes_of(resource_spans.get("resource", {}).get("attributes"))
+        for scope_spans in resource_spans.get("scopeSpans", []):
+            for span in scope_spans.get("spans", []):
+                yield {"scope": scope_spans.get("scope", {}).get("name", ""), "resource": resource,
+                       "schemas": (resource_spans.get("schemaUrl", ""), scope_spans.get("schemaUrl", "")),
+                       "name": span["name"], "kind": span.get("kind", 0), "status": span.get("status", {}).get("code", 0),
+                       "ids": (span["traceId"], span["spanId"], span.get("parentSpanId", "")),
+                       "begin_ns": int(span["startTimeUnixNano"]), "end_ns": int(span["endTimeUnixNano"]),
+                       "attributes": attributes_of(span.get("attributes"))}
 
 
 class Collector:
@@ -197,8 +208,8 @@ class Collector:
     def __init__(self, channels=1):
         self.path = collector_path()
         self.directory = tempfile.mkdtemp(prefix="bpfpush-collector.")
-        self.outputs = [os.path.join(self.directory, f"metrics-{channel}.jsonl") for channel in range(channels)]
-        self.log_outputs = [os.path.join(self.directory, f"logs-{channel}.jsonl") for channel in range(channels)]
+        self.outputs, self.log_outputs, self.trace_outputs = (
+            [os.path.join(self.directory, f"{signal}-{channel}.jsonl") for channel in range(channels)] for signal in ("metrics", "logs", "traces"))
         self.log = os.path.join(self.directory, "log")
         self.otlp_ports, self.statsd_port = [], None
         self.is_back = False  # at the same ports
@@ -231,8 +242,8 @@ class Collector:
         return CONFIG.format(
             statsd_port=self.statsd_port,
             receivers="".join(RECEIVER.format(channel=i, port=self.otlp_ports[i]) for i in channels),
-            exporters="".join(EXPORTER.format(channel=i, output=self.outputs[i]) +
-                              LOGS_EXPORTER.format(channel=i, output=self.log_outputs[i]) for i in channels),
+            exporters="".join(EXPORTER.format(signal=signal, channel=i, output=outputs[i]) for i in channels for signal, outputs in
+                              (("metrics", self.outputs), ("logs", self.log_outputs), ("traces", self.trace_outputs))),
             pipelines="".join(PIPELINE.format(channel=i, receivers=f"otlp/{i}" + ("" if i else ", statsd")) for i in channels))
 
     def try_start(self):
@@ -283,6 +294,9 @@ class Collector:
     def events(self, channel=0):
         """The log records that have been received and written so far."""
         return [event for request in json_lines.points(json_lines.read(self.log_outputs[channel])) for event in events_of(request)]
+
+    def spans(self, channel=0):
+        return [span for request in json_lines.points(json_lines.read(self.trace_outputs[channel])) for span in spans_of(request)]
 
     def wait_points(self, are_enough, channel=0, timeout_s=PATIENCE_S):
         deadline = time.monotonic() + timeout_s

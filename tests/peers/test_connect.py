@@ -99,7 +99,7 @@ class ConnectTest(unittest.TestCase):
             "carbon": f"127.0.0.1:{port}: works: connected", "unix": f"unix:{local}: works: connected",
             "udp": f"127.0.0.1:{datagrams.getsockname()[1]}: works: nobody refused an empty datagram, UDP does not tell more",
             "file": "not tried: it has no receiver",
-            "events": "not tried: it sends only events, and no collector that runs has any"})
+            "events": "not tried: it sends no metrics, and no collector that runs has what it sends"})
         self.assertEqual(datagrams.recv(100), b"")
         self.assertEqual(collector.points(), [])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Events arrive at the real Collector as log records, and in a file as JSON lines: each once, with all its names.
+"""Events arrive at the real Collector as log records, spans as traces, and both in a file as JSON lines: each once, with all its names.
 
 What they are compared with is the list of the program that executed others. While the Collector is away, they wait."""
 
@@ -24,9 +24,11 @@ from agent import Unavailable as NoAgent
 from collector import Collector
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "bpf"))
+import test_spans
 from manager import Manager
 
 EXECS = 400
+SPANS = 300
 OWNER = "process.linux.cgroup"
 # Executes true so many times, with numbers as arguments, in a cgroup, and says which process had which.
 WORKLOAD = """
@@ -215,6 +217,69 @@ class WaitingTest(Case):
             process = start()
             receiver.come_back()
             self.check_received(receiver, process, truth)
+
+
+class TracesTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        test_spans.prepare(cls.directory)
+        cls.truth = test_spans.make_spans(2 * SPANS)
+        with Collector() as receiver:
+            with Agent(cls.config(receiver).replace("collectors = exec", f"collectors = spans\ncollector_directory = {cls.directory}")
+                       .replace("[collector exec]", "[collector spans]")) as agent:
+                cls.execute_spans(cls.truth[:SPANS])
+                patience.wait(lambda: len(cls.mine(receiver.spans())) >= SPANS, "the first spans", 0.1)
+                patience.wait(lambda: all(cls.fates()[0].get((f"central/{name}", None), 0) >= SPANS for name in ("events", "traces")), "the answers", 0.1)
+                receiver.stop()
+                cls.execute_spans(cls.truth[SPANS:])
+                receiver.come_back()
+                patience.wait(lambda: min(len(cls.mine(receiver.spans())), len(cls.mine(receiver.events()))) >= 2 * SPANS, "those of the outage", 0.1)
+                agent.stop()
+                cls.log = agent.log_text()
+            receiver.stop()
+            cls.spans, cls.notes = cls.mine(receiver.spans()), cls.mine(receiver.events())
+            cls.names = {point["name"] for point in receiver.points()}
+        cls.lines = cls.mine(json_lines.points(json_lines.read(cls.lines_path)))
+
+    @classmethod
+    def execute_spans(cls, spans):
+        subprocess.run([sys.executable, "-c", test_spans.WORKLOAD, json.dumps(spans), cgroup2_mount() + cls.cgroup + "/cgroup.procs"],
+                       stdin=subprocess.DEVNULL, timeout=patience.PATIENCE_S, check=True)
+
+    @classmethod
+    def fates(cls):
+        fates = {}
+        for point in json_lines.points(json_lines.read(cls.points_path)):
+            if point["name"] in ("otel.sdk.exporter.log.exported", "otel.sdk.exporter.span.exported"):
+                fates[point["attributes"]["otel.component.name"], point["attributes"].get("error.type")] = point["total"]
+        return {key: total for key, total in fates.items() if total}, {}
+
+    def test_each_is_received_once_as_the_program_said_it(self):
+        for span, truth in zip(self.spans, self.truth, strict=True):
+            names = test_spans.said(*truth)
+            self.assertEqual(span["ids"], tuple(names.pop(name, "") for name in ("trace_id", "span_id", "parent_span_id")))
+            self.assertEqual(span["end_ns"] - span["begin_ns"], truth[5])
+            self.assertEqual(span["name"], names.pop("span_name"))
+            del names["duration"]
+            self.assertEqual(span["attributes"], {**names, OWNER: self.cgroup})
+            self.assertEqual((span["scope"], span["kind"], span["status"]), ("bpfpush.spans", 1, 2 if "error.type" in names else 0))
+            self.assertEqual((span["resource"]["host.name"], span["resource"]["service.name"]), ("vm1", "bpfpush"))
+
+    def test_records_have_the_ids_of_their_trace(self):
+        self.assertEqual([note["ids"] for note in self.notes], [span["ids"][:2] for span in self.spans])
+        self.assertEqual({tuple(note["attributes"]) for note in self.notes}, {(OWNER,)})
+
+    def test_lines_say_the_same(self):
+        lines = [line for line in self.lines if line["event"] == "test.call"]
+        self.assertEqual([(line["time_ns"], line["attributes"]["span_id"]) for line in lines], [(span["begin_ns"], span["ids"][1]) for span in self.spans])
+
+    def test_each_is_accounted_for(self):
+        fates, _ = self.fates()
+        self.assertEqual(set(fates), {("central/events", None), ("central/traces", None), ("lines/events", None)})
+        self.assertGreaterEqual(fates["central/traces", None], 2 * SPANS)
+        self.assertIn("otel.sdk.exporter.span.exported", self.names)
+        self.assertNotIn("are dropped", self.log)
 
 
 class FullTest(Case):

@@ -102,7 +102,7 @@ static void what_is_sound_is_returned_beside_the_mistakes(void **state)
 			    "x.conf:2: name \"Bad\" is not a lower-case dotted name; write one like \"disk.io.direction\"\n"
 			    "x.conf:4: kind \"sum\" cannot be set here: only gauge and updowncounter can (a sum or a histogram "
 			    "follows from the member's type); write one of them or remove the line\n"
-			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, event, label, program, cgroups\n");
+			    "x.conf:5: unknown section \"nonsense\": there are collector, param, metric, event, span, label, program, cgroups\n");
 	assert_int_equal(diag.n_errors, 5);
 	assert_int_equal(d->n_metrics, 1);
 	assert_string_equal(d->metrics[0].unit, "s");

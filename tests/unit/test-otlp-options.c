@@ -114,24 +114,34 @@ static void the_path_is_added_to_an_endpoint_once(void **state)
 	assert_url(&given, "http://other/");
 }
 
-static void events_have_an_endpoint_of_their_own(void **state)
+static void events_and_traces_have_endpoints_of_their_own(void **state)
 {
+#define LOGS "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
+#define TRACES "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	static const struct {
+		const char *variable, *value, *word, *more;
+		enum signals signal;
+		const char *url;
+	} cases[] = {
+		{ LOGS, "", "endpoint=https://host/base/", NULL, SIGNAL_EVENTS, "https://host/base/v1/logs" },
+		{ LOGS, "", "endpoint=http://host/v1/metrics?a=1", NULL, SIGNAL_EVENTS, "http://host/v1/logs?a=1" },
+		{ LOGS, "", "endpoint=http://host/v1/metrics?a=1", NULL, SIGNAL_TRACES, "http://host/v1/traces?a=1" },
+		{ LOGS, "", "endpoint=http://host", "logs_endpoint=http://x/y?z", SIGNAL_EVENTS, "http://x/y?z" },
+		{ LOGS, "", "endpoint=http://host", "traces_endpoint=http://x/v1/traces", SIGNAL_TRACES, "http://x/v1/traces" },
+		{ LOGS, "http://env/logs", NULL, NULL, SIGNAL_EVENTS, "http://env/logs" },
+		{ LOGS, "http://env/logs", "endpoint=http://host", NULL, SIGNAL_EVENTS, "http://host/v1/logs" },
+		{ LOGS, "http://env/logs", "logs_endpoint=http://file/x", NULL, SIGNAL_EVENTS, "http://file/x" },
+		{ TRACES, "http://env/traces", NULL, NULL, SIGNAL_TRACES, "http://env/traces" },
+		{ TRACES, "http://env/traces", "traces_endpoint=http://file/x", NULL, SIGNAL_TRACES, "http://file/x" },
+	};
 	struct given given;
 
-	GIVE(&given, "endpoint=https://host/base/");
-	assert_signal_url(&given, SIGNAL_EVENTS, "https://host/base/v1/logs");
-	GIVE(&given, "endpoint=http://host/base/v1/metrics?token=1");
-	assert_signal_url(&given, SIGNAL_EVENTS, "http://host/base/v1/logs?token=1");
-	GIVE(&given, "endpoint=http://host", "logs_endpoint=http://logs/x?y");
-	assert_signal_url(&given, SIGNAL_EVENTS, "http://logs/x?y");
-	setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://env/logs", 1);
-	GIVE(&given);
-	assert_signal_url(&given, SIGNAL_EVENTS, "http://env/logs");
-	GIVE(&given, "endpoint=http://host");
-	assert_signal_url(&given, SIGNAL_EVENTS, "http://host/v1/logs");
-	GIVE(&given, "logs_endpoint=http://file/logs");
-	assert_signal_url(&given, SIGNAL_EVENTS, "http://file/logs");
-	setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		setenv(cases[i].variable, cases[i].value, 1);
+		GIVE(&given, cases[i].word, cases[i].more);
+		assert_signal_url(&given, cases[i].signal, cases[i].url);
+		setenv(cases[i].variable, "", 1);
+	}
 	setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://env/metrics", 1);
 	setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env/all", 1);
 	GIVE(&given);
@@ -140,32 +150,29 @@ static void events_have_an_endpoint_of_their_own(void **state)
 	assert_url(&given, "http://env/metrics");
 }
 
-static void assert_signals(struct given *given, enum signals want)
-{
-	assert_int_equal(otlp_signals(&given->options), want);
-	assert_int_equal(given->diag.n_errors, 0);
-	given_done(given);
-}
-
 static void signals_are_those_with_an_endpoint_or_those_that_are_named(void **state)
 {
+	static const struct {
+		const char *word, *more;
+		enum signals want;
+	} cases[] = {
+		{ NULL, NULL, SIGNAL_METRICS | SIGNAL_EVENTS | SIGNAL_TRACES },
+		{ "metrics_endpoint=http://host/x", NULL, SIGNAL_METRICS },
+		{ "metrics_endpoint=http://host/x", "traces_endpoint=http://host/y", SIGNAL_METRICS | SIGNAL_TRACES },
+		{ "metrics_endpoint=http://host/x", "endpoint=http://host", SIGNAL_METRICS | SIGNAL_EVENTS | SIGNAL_TRACES },
+		{ "signals=events", NULL, SIGNAL_EVENTS },
+		{ "signals=traces", NULL, SIGNAL_TRACES },
+		{ "signals=metrics, events", NULL, SIGNAL_METRICS | SIGNAL_EVENTS },
+	};
 	struct given given;
 
-	GIVE(&given);
-	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
-	GIVE(&given, "metrics_endpoint=http://host/x");
-	assert_signals(&given, SIGNAL_METRICS);
-	GIVE(&given, "metrics_endpoint=http://host/x", "logs_endpoint=http://host/y");
-	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
-	GIVE(&given, "metrics_endpoint=http://host/x", "endpoint=http://host");
-	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
-	GIVE(&given, "signals=events");
-	assert_signals(&given, SIGNAL_EVENTS);
-	GIVE(&given, "signals=metrics, events");
-	assert_signals(&given, SIGNAL_METRICS | SIGNAL_EVENTS);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++, given_done(&given)) {
+		GIVE(&given, cases[i].word, cases[i].more);
+		assert_int_equal(otlp_signals(&given.options), cases[i].want);
+	}
 	GIVE(&given, "signals=logs");
 	assert_int_equal(given.diag.n_errors, 1);
-	assert_non_null(strstr(buf_text(&given.diag.text), "is not a signal; write metrics, events or both"));
+	assert_non_null(strstr(buf_text(&given.diag.text), "is not a signal; write metrics, events or traces, or several of them"));
 	given_done(&given);
 }
 
@@ -285,9 +292,9 @@ static void what_does_not_go_together_is_refused(void **state)
 	} cases[] = {
 		{ "endpoint=host:4318", "file:7: endpoint: not a URL, write http://HOST:PORT or https://HOST\n" },
 		{ "endpoint=http://host/v1/traces",
-		  "file:7: endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint\n" },
+		  "file:7: endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint or traces_endpoint\n" },
 		{ "metrics_endpoint=http://host/a/v1/logs/?b",
-		  "file:7: metrics_endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint\n" },
+		  "file:7: metrics_endpoint: this path is not for metrics; write /v1/metrics, or use logs_endpoint or traces_endpoint\n" },
 		{ "ca_file=" PEM, "file:7: ca_file: the endpoint is http://, which does not use it; write https://\n" },
 		{ "owner_attribute=Owner", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
 		{ "owner_attribute=a b", "file:7: owner_attribute: not a lower-case dotted name, write one like owner\n" },
@@ -560,7 +567,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_path_is_added_to_an_endpoint_once),
 		TEST(endpoints_of_the_environment_follow_the_specification),
-		TEST(events_have_an_endpoint_of_their_own),
+		TEST(events_and_traces_have_endpoints_of_their_own),
 		TEST(signals_are_those_with_an_endpoint_or_those_that_are_named),
 		TEST(words_and_times_of_the_environment_are_read_or_ignored),
 		TEST(tls_files_of_the_environment_are_for_https),

@@ -69,8 +69,10 @@ void page_append_problems(const struct agent *agent, const char *before, const c
 
 void page_append_place(const struct exporter *exporter, struct buf *out)
 {
+	static const char *const wholes[SIGNALS] = { "metrics_endpoint", "logs_endpoint",
+						     "traces_endpoint" };
 	const char *const keys[] = {
-		exporter->ops->take ? "logs_endpoint" : "metrics_endpoint", "endpoint", "path",
+		wholes[signal_index(exporter->ops->takes)], "endpoint", "path",
 	};
 	_cleanup_(freep) char *shown = NULL;
 	const char *text = NULL;

@@ -46,7 +46,7 @@ struct binding {
 #define complain_of_unknown(collector, line, what, word, items, n)	\
 	diag_add_unknown((collector)->diag, (collector)->conf_path, line, what, word, items, n)
 
-/* Has the map a section [event MAP]? */
+/* Has the map a section [event MAP] or [span MAP]? */
 bool binding_is_of_event(const struct binding *binding);
 
 /* NULL: there is none. */

@@ -31,9 +31,21 @@ static void check_labels(const struct collector *collector)
 	}
 }
 
+/* The i-th that an event has besides those of its members; NULL: there are fewer. */
+static const char *added_attribute(const struct binding *binding,
+				   const struct descriptor_metric *metric, size_t i)
+{
+	return metric->unit ? NULL : trace_attribute(&binding->event->trace, i);
+}
+
 static bool has_attribute(const struct binding *binding, const struct descriptor_metric *metric,
 			  size_t before, const char *name)
 {
+	const char *added;
+
+	for (size_t i = 0; (added = added_attribute(binding, metric, i)); i++)
+		if (!strcmp(added, name))
+			return true;
 	for (uint32_t i = 0; i < binding->key.n_fields; i++)
 		if (key_label_makes(&binding->labels[i], name))
 			return true;
@@ -48,15 +60,24 @@ static void check_when(const struct collector *collector, unsigned int line, con
 		complain_of_unknown(collector, line, "setting", when, variables->items, variables->n);
 }
 
+static const char *what_is(const struct binding *binding, const struct descriptor_metric *metric)
+{
+	if (metric->unit)
+		return "metric";
+	return binding->event->kind.is_span ? "span" : "event";
+}
+
 static void check_metric(const struct binding *binding, const struct descriptor_metric *metric)
 {
-	const char *what = metric->unit ? "metric" : "event";
+	const char *what = what_is(binding, metric);
 	size_t n = metric->attributes.n + (metric->cpu != NULL);
 
 	check_when(binding->collector, metric->line, metric->when);
 	array_for_each (label, binding->labels, binding->key.n_fields)
 		if (label->type && label->attribute)
 			n += label->type->n_own ?: 1;
+	for (size_t i = 0; added_attribute(binding, metric, i); i++)
+		n++;
 	if (n > ATTRIBUTES_MAX)
 		complain(binding->collector, metric->line, "%s \"%s\" would have %zu attributes; at most %d are possible, so remove some, or members of the key",
 			 what, metric->name, n, ATTRIBUTES_MAX);

@@ -15,35 +15,34 @@ struct counted {
 	uint64_t limited, full;
 };
 
-bool event_is_time(const struct binding *binding, const struct field *field)
-{
-	return binding_is_of_event(binding) && field->class == FIELD_INTEGER &&
-	       field->size_bytes == sizeof(uint64_t) && !strcmp(field->type_name, "val_boot_ns");
-}
-
 int event_bind(struct binding *binding, const struct descriptor_event *described)
 {
-	struct event_source *source = binding->event = calloc(1, sizeof(*source));
+	struct event_source *source;
 
+	if (binding->event && binding->event->kind.is_span == described->is_span)
+		return 0; /* that the section is there twice is said already */
+	if (binding->event) {
+		complain(binding->collector, described->of.line, "map \"%s\" has both [event %s] and [span %s]; keep one",
+			 binding->map, binding->map, binding->map);
+		return 0;
+	}
+	source = binding->event = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
 	source->described = described;
 	source->losses_fd = -1;
 	source->kind = (struct event_kind){ binding->collector->name, described->of.name,
 					    described->of.description,
-					    severity_named(described->severity) };
+					    severity_named(described->severity),
+					    described->is_span };
 	source->event.kind = &source->kind;
-	array_for_each (field, binding->key.fields, binding->key.n_fields)
-		if (event_is_time(binding, field))
-			source->time = source->time ?: field;
+	source->trace = trace_describe(binding, described->is_span);
 	if (strcmp(binding->first->record ?: "", described->of.record))
 		complain(binding->collector, described->of.line,
 			 "\"record\" differs from that on line %u; it must be the same for all of map \"%s\"",
 			 binding->first->line, binding->map);
-	else if (!source->time)
-		complain(binding->collector, described->of.line,
-			 "record = %s: no member has the time of the event; add one of type val_boot_ns",
-			 described->of.record);
+	else
+		trace_check(binding, &source->trace, described);
 	return 0;
 }
 
@@ -105,7 +104,8 @@ static bool fill_attributes(const struct binding *binding, const void *record,
 	attributes_init(attributes);
 	attributes->is_of_event = true;
 	array_for_each (label, binding->labels, binding->key.n_fields) {
-		int r = label_add(label, record, attributes);
+		bool is_name = label == binding->event->trace.name_label;
+		int r = is_name ? 0 : label_add(label, record, attributes);
 
 		if (r > 0 && r & LABEL_UNWANTED)
 			return false;
@@ -128,14 +128,13 @@ void event_take(void *user, const void *record)
 	const struct binding *binding = user;
 	struct event_source *source = binding->event;
 	const struct event_sink *sink = binding->collector->sink;
-	const struct field *time = source->time;
 	struct event *event = &source->event;
 
 	if (!sink ||
 	    !variable_is_on(&binding->collector->variables, source->described->of.when) ||
 	    !fill_attributes(binding, record, &event->attributes))
 		return;
-	event->time_ns = binding->collector->labels->boottime_zero_ns +
-			 shape_load((const uint8_t *)record + time->offset_bytes, time->size_bytes);
-	sink->take(sink->user, event);
+	trace_read(binding, record, event);
+	if (trace_add_attributes(&source->trace, record, event))
+		sink->take(sink->user, event);
 }

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * A section [event MAP]: each record of the map is an event. Its members become attributes as those
- * of a key do, and a val_ns becomes a number of seconds. The member of type val_boot_ns is the
- * time.
+ * A section [event MAP] or [span MAP]: each record of the map is an event or a span. Its members
+ * become attributes as those of a key do, and a val_ns becomes a number of seconds. Those whose
+ * type has a part say when it was, and where it belongs in a trace.
  */
 
 #include "collector/binding/binding.h"
+#include "collector/binding/trace.h"
 #include "metric/event.h"
 
 struct bpf_object;
@@ -15,7 +16,7 @@ struct bpf_object;
 struct event_source {
 	const struct descriptor_event *described;
 	struct event_kind kind;
-	const struct field *time;
+	struct trace_source trace;
 	int losses_fd;		  /* of the map MAP_losses of event.h; -1: there is none */
 	struct event_losses past; /* what that map had at the start, from a process before */
 	struct event event;	  /* room for one */
@@ -31,8 +32,6 @@ void event_unbind(struct binding *binding);
 void event_open(struct binding *binding, const struct bpf_object *object);
 /* Since the start. */
 struct event_losses event_losses(const struct binding *binding);
-/* Does the member say when the event was? It makes no attribute then. */
-bool event_is_time(const struct binding *binding, const struct field *field);
 /* The sink of the collector, if any, has got all that there is. */
 void events_end(const struct collector *collector);
 /* Passes a record on to the sink of the collector. user: the binding. */

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/binding/event.h"
+#include "collector/binding/binding.h"
+#include "collector/descriptor.h"
 #include "collector/label/cgroup.h"
 #include "collector/label/rule.h"
 #include "util/array.h"
@@ -58,13 +59,15 @@ static char *attribute_name(const struct binding *binding, const struct key_labe
 	return made;
 }
 
-/* A time is one of an event; elsewhere nothing is. */
+/* What is a time or an id of an event is a number elsewhere. */
 static const struct label_type *find_type(const char *as, const struct field *field, bool is_event)
 {
 	const struct label_type *type;
 
 	if (is_event && !as && !strcmp(field->type_name, "val_ns"))
 		as = "seconds";
+	else if (is_event && !as && !strcmp(field->type_name, "val_boot_ns"))
+		as = "time";
 	type = as ? label_type_named(as, field) : label_type_find(field);
 	return type && type->is_of_event && !is_event ? NULL : type;
 }
@@ -142,6 +145,31 @@ static void check_section(const struct binding *binding, const struct descriptor
 			 section->as, section->as);
 }
 
+static void check_role(const struct binding *binding, const struct descriptor_label *section,
+		       const struct key_label *label)
+{
+	if (section->name || section->prefix || section->other || section->values.n ||
+	    section->matches.n)
+		complain(binding->collector, section->line,
+			 "member \"%s\" of the record of map \"%s\" is the %s, and makes no attribute; keep only as = %s%s",
+			 label->field->name, binding->map, label->type->name, label->type->name,
+			 section->as ? "" : ", or remove this section");
+}
+
+/* A section of all maps does not change the role of a member, unless it says another role. */
+static const struct descriptor_label *effective_section(const struct binding *binding,
+							const struct field *field)
+{
+	const struct descriptor_label *section = section_of(binding, field);
+	bool is_event = binding_is_of_event(binding);
+	const struct label_type *own = find_type(NULL, field, is_event), *said;
+
+	if (!section || *section->map != '*' || !own || !own->role)
+		return section;
+	said = section->as ? find_type(section->as, field, is_event) : NULL;
+	return said && said->role ? section : NULL;
+}
+
 static int describe_label(const struct binding *binding, const struct descriptor_label *section,
 			  struct key_label *label)
 {
@@ -149,6 +177,8 @@ static int describe_label(const struct binding *binding, const struct descriptor
 	int err;
 
 	label->type = type_of(binding, section, label->field);
+	if (label->type && label->type->role && section)
+		check_role(binding, section, label);
 	if (label->type && !label->type->put && !label->type->add)
 		return 0;
 	label->attribute = attribute_name(binding, label, section);
@@ -179,7 +209,7 @@ int key_labels_new(struct binding *binding)
 		return -ENOMEM;
 	for (size_t i = 0; i < binding->key.n_fields && !err; i++) {
 		const struct field *field = &binding->key.fields[i];
-		const struct descriptor_label *section = section_of(binding, field);
+		const struct descriptor_label *section = effective_section(binding, field);
 
 		binding->labels[i] = (struct key_label){ .context = &binding->collector->context,
 							 .field = field };
@@ -187,12 +217,7 @@ int key_labels_new(struct binding *binding)
 			complain(binding->collector, section->line,
 				 "member \"%s\" of the key of map \"%s\" says the bucket, and makes no attribute; remove this section",
 				 section->member, binding->map);
-		else if (section && event_is_time(binding, field) && *section->map != '*')
-			complain(binding->collector, section->line,
-				 "member \"%s\" of the record of map \"%s\" is the time, and makes no attribute; remove this section",
-				 section->member, binding->map);
-		else if (field != binding->bucket && !event_is_time(binding, field) &&
-			 (section || !is_filler(field)))
+		else if (field != binding->bucket && (section || !is_filler(field)))
 			err = describe_label(binding, section, &binding->labels[i]);
 	}
 	return err;

@@ -60,6 +60,8 @@ static void *add_item(struct descriptor *descriptor, const struct grammar_sectio
 		return NULL;
 	*text_at(item, section->argument_offset) = head->argument;
 	*(unsigned int *)(item + section->line_offset) = head->line;
+	if (section->flag_offset)
+		*(bool *)(item + section->flag_offset) = section->flag;
 	if (section->member_offset) {
 		dot = strchr(head->argument, '.');
 		*text_at(item, section->member_offset) = dot ? dot + 1 : "";
@@ -183,7 +185,7 @@ static int read_file(struct ini_file *file, struct diag *diag, struct descriptor
 	if (!descriptor->description)
 		descriptor->description = "";
 	if (!descriptor->n_metrics && !descriptor->n_events)
-		diag_add(diag, file->path, 0, "no [metric MAP] or [event MAP] section, so nothing would be shown; add one for each map to export");
+		diag_add(diag, file->path, 0, "no [metric MAP], [event MAP] or [span MAP] section, so nothing would be shown; add one for each map to export");
 	*ret_descriptor = TAKE_PTR(descriptor);
 	return 0;
 }
@@ -290,8 +292,10 @@ static void for_each_item(const struct descriptor *descriptor,
 			      (char *)descriptor;
 		size_t n = section->argument ? *(const size_t *)(base + section->n_offset) : 1;
 
-		for (size_t i = 0; i < n; i++)
-			visit(section, items + i * section->item_bytes, user);
+		for (char *item = items; n--; item += section->item_bytes)
+			if (!section->flag_offset ||
+			    *(bool *)(item + section->flag_offset) == section->flag)
+				visit(section, item, user);
 	}
 }
 
@@ -340,9 +344,14 @@ void descriptor_free(struct descriptor *descriptor)
 	if (!descriptor)
 		return;
 	for_each_item(descriptor, free_item, NULL);
-	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS)
-		if (section->argument)
-			free(*(char **)((char *)descriptor + section->list_offset));
+	array_for_each (section, grammar_sections, GRAMMAR_SECTIONS) {
+		char **items = (char **)((char *)descriptor + section->list_offset);
+
+		if (!section->argument)
+			continue;
+		free(*items);
+		*items = NULL; /* another section may have the same list */
+	}
 	ini_file_free(descriptor->file);
 	free(descriptor);
 }

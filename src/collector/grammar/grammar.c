@@ -70,14 +70,24 @@ static const char *check_expire(const char *value)
 #define PLACE(structure, subject) \
 	offsetof(struct structure, subject), offsetof(struct structure, line)
 #define EVENT_PLACE offsetof(struct descriptor_event, of.map), \
-		    offsetof(struct descriptor_event, of.line)
+		    offsetof(struct descriptor_event, of.line), \
+		    .flag_offset = offsetof(struct descriptor_event, is_span)
+
+#define EVENT_KEYS(section) \
+	{ section, "name", offsetof(struct descriptor_event, of.name), NULL, true, .pattern = &name }, \
+	{ section, "description", offsetof(struct descriptor_event, of.description), NULL, true }, \
+	{ section, "record", offsetof(struct descriptor_event, of.record), NULL, true }, \
+	{ section, "attribute", offsetof(struct descriptor_event, of.attributes), NULL, false, \
+	  GRAMMAR_PAIRS, .pattern = &attribute }, \
+	{ section, "when", offsetof(struct descriptor_event, of.when) }
 
 const struct grammar_section grammar_sections[GRAMMAR_SECTIONS] = {
 	{ "collector" },
 	{ "param", "NAME", LIST(params), PLACE(descriptor_param, name) },
 	{ "metric", "MAP.MEMBER", LIST(metrics), PLACE(descriptor_metric, map),
 	  offsetof(struct descriptor_metric, member) },
-	{ "event", "MAP", LIST(events), EVENT_PLACE },
+	{ "event", "MAP", LIST(events), EVENT_PLACE, .flag = false },
+	{ "span", "MAP", LIST(events), EVENT_PLACE, .flag = true },
 	{ "label", "MAP.MEMBER", LIST(labels), PLACE(descriptor_label, map),
 	  offsetof(struct descriptor_label, member) },
 	{ "program", "NAME", LIST(programs), PLACE(descriptor_program, name) },
@@ -109,14 +119,10 @@ const struct grammar_key grammar_keys[GRAMMAR_KEYS] = {
 	{ "metric", "zero", offsetof(struct descriptor_metric, zero), .words = { "yes", "no" } },
 	{ "metric", "since", offsetof(struct descriptor_metric, since), .words = { "start", "zero" } },
 	{ "metric", "record", offsetof(struct descriptor_metric, record) },
-	{ "event", "name", offsetof(struct descriptor_event, of.name), NULL, true, .pattern = &name },
-	{ "event", "description", offsetof(struct descriptor_event, of.description), NULL, true },
-	{ "event", "record", offsetof(struct descriptor_event, of.record), NULL, true },
-	{ "event", "attribute", offsetof(struct descriptor_event, of.attributes), NULL, false,
-	  GRAMMAR_PAIRS, .pattern = &attribute },
+	EVENT_KEYS("event"),
 	{ "event", "severity", offsetof(struct descriptor_event, severity),
 	  .words = { "trace", "debug", "info", "warn", "error", "fatal" } },
-	{ "event", "when", offsetof(struct descriptor_event, of.when) },
+	EVENT_KEYS("span"),
 	{ "label", "name", offsetof(struct descriptor_label, name), .pattern = &name },
 	{ "label", "as", offsetof(struct descriptor_label, as) },
 	{ "label", "prefix", offsetof(struct descriptor_label, prefix), .pattern = &filled },

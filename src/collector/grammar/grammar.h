@@ -17,6 +17,9 @@ struct grammar_section {
 	size_t argument_offset, line_offset;	     /* in an item */
 	/* of what follows the dot in the argument; 0: it is one name */
 	size_t member_offset;
+	/* of a bool in an item that tells the items of sections with one list apart; 0: none */
+	size_t flag_offset;
+	bool flag;
 };
 
 enum grammar_form { GRAMMAR_TEXT,   /* a const char * */
@@ -35,8 +38,8 @@ struct grammar_key {
 	struct grammar_pattern *pattern; /* that a text has to match; NULL: none */
 };
 
-#define GRAMMAR_SECTIONS 7
-#define GRAMMAR_KEYS 47
+#define GRAMMAR_SECTIONS 8
+#define GRAMMAR_KEYS 52
 extern const struct grammar_section grammar_sections[GRAMMAR_SECTIONS];
 extern const struct grammar_key grammar_keys[GRAMMAR_KEYS];
 

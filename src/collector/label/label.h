@@ -112,6 +112,15 @@ struct label_type;
 typedef void name_fn(const struct label_type *type, uint32_t number,
 		     char ret_text[NAME_TEXT_BYTES]);
 
+/* Of an event: what a member says in place of an attribute. */
+enum label_role { LABEL_ATTRIBUTE,
+		  LABEL_TIME,
+		  LABEL_MONOTONIC_TIME,
+		  LABEL_DURATION,
+		  LABEL_TRACE_ID,
+		  LABEL_SPAN_ID,
+		  LABEL_PARENT_SPAN_ID };
+
 struct label_type {
 	const char *name;    /* as in "as = NAME" and in the typedef lbl_NAME, with "_" for "-" */
 	uint8_t classes;     /* that it fits: 1 << FIELD_… */
@@ -132,7 +141,8 @@ struct label_type {
 	bool is_changing; /* the same number may get another name */
 	bool has_lines;	  /* the text has */
 	bool is_function; /* of the kernel, see labels_find_symbols() */
-	bool is_of_event; /* makes an attribute of events; records are counted without it */
+	bool is_of_event; /* only of events; records are counted without it */
+	enum label_role role; /* then it makes no attribute */
 	bool is_of_top;	  /* only the topmost cgroup of a unit counts */
 	bool (*is_gone)(struct labels *labels, uint64_t value);
 	/* attributes that it names itself, so that no [label] can; 0: it makes one */

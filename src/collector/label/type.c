@@ -290,6 +290,14 @@ static const struct label_type label_table[] = {
 	{ LABEL_KERNEL_ENUM, NUMBER, 0, 0, false, NULL, put_kernel_enum },
 	{ "seconds", NUMBER, 8, 0, false, NULL, .add = add_seconds, .is_of_event = true },
 	{ "words", ARRAY, 0, 1, false, NULL, .add = add_words, .is_of_event = true },
+	{ "time", NUMBER, 8, .is_of_event = true, .role = LABEL_TIME },
+	{ "monotonic-time", NUMBER, 8, .is_of_event = true, .role = LABEL_MONOTONIC_TIME },
+	{ "duration", NUMBER, 8, .is_of_event = true, .role = LABEL_DURATION },
+	/* two numbers, or one array */
+	{ "trace-id", NUMBER, 8, .is_of_event = true, .role = LABEL_TRACE_ID },
+	{ "trace-id", ARRAY, 16, .is_of_event = true, .role = LABEL_TRACE_ID },
+	{ "span-id", NUMBER | ARRAY, 8, .is_of_event = true, .role = LABEL_SPAN_ID },
+	{ "parent-span-id", NUMBER | ARRAY, 8, .is_of_event = true, .role = LABEL_PARENT_SPAN_ID },
 	{ "none", NUMBER | ARRAY },
 };
 

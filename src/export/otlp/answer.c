@@ -190,7 +190,8 @@ static bool read_response(const struct http_answer *http, size_t n_points,
 static bool find_rejected(const char *body, char text[JSON_WORD_BYTES])
 {
 	static const char *const members[] = { "rejectedDataPoints", "rejected_data_points",
-					       "rejectedLogRecords", "rejected_log_records" };
+					       "rejectedLogRecords", "rejected_log_records",
+					       "rejectedSpans",	     "rejected_spans" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		if (json_find(body, members[i], text))
@@ -276,7 +277,7 @@ static const struct {
 	unsigned int port; /* 0: any */
 	const char *url;   /* how it begins; NULL: any */
 	const char *word;  /* in what went wrong, or in the content type; NULL: any */
-	bool is_of_events; /* only for those */
+	enum signals takes; /* only for an exporter of that; 0: any */
 	const char *hint;
 } hints[] = {
 	{ .port = 4317, .hint = "port 4317 is for OTLP/gRPC, bpfpush sends OTLP/HTTP: try port 4318" },
@@ -296,7 +297,9 @@ static const struct {
 	{ 300, 399, .hint = "redirects are not followed: if that is the receiver, set the URL to it" },
 	{ 401, 401, .hint = "check the setting headers" },
 	{ 403, 403, .hint = "check the setting headers" },
-	{ 404, 405, .is_of_events = true, .hint = "does it take logs? Set logs_endpoint, or signals = metrics" },
+	{ 404, 405, .takes = SIGNAL_EVENTS, .hint = "does it take logs? Set logs_endpoint, or leave events out of signals" },
+	{ 404, 405, .takes = SIGNAL_TRACES,
+	  .hint = "does it take traces? Set traces_endpoint, or leave traces out of signals" },
 	{ 404, 405, .port = 9090, .hint = "Prometheus takes http://HOST:9090/api/v1/otlp" },
 	{ 404, 405, .hint = "is the path of the URL right? Most receivers take /v1/metrics" },
 	{ 413, 413, .hint = "lower max_request_size" },
@@ -316,7 +319,7 @@ static void append_hint(const struct otlp_report *report, const struct http_answ
 		     (http->status < hints[i].first || http->status > hints[i].last)) ||
 		    (hints[i].port && report->port != hints[i].port) ||
 		    (url && strncasecmp(report->url, url, strlen(url))) ||
-		    (hints[i].is_of_events && !report->is_of_events) ||
+		    (hints[i].takes && hints[i].takes != report->exporter->ops->takes) ||
 		    (word && !strcasestr(what, word) && !strcasestr(http->content_type, word)))
 			continue;
 		snprintf(what + length, size - length, " (%s)", hints[i].hint);
@@ -344,16 +347,13 @@ static void report_accepted(struct otlp_report *report, const struct otlp_answer
 
 static void report_refusal(const struct otlp_report *report, const char *what)
 {
-	const char *before = "refused for good", *after = "its points are dropped";
-
-	if (report->is_of_events) {
-		after = "its events are dropped";
-	} else if (report->is_delta) {
-		before = "refused";
-		after = "its counts are in the next request";
-	}
-	exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED, "%.160s: %s: %s; %s",
-		      report->url, before, what, after);
+	if (report->is_delta && !report->is_of_events)
+		exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED,
+			      "%.160s: refused: %s; its counts are in the next request", report->url, what);
+	else
+		exporter_fail(report->exporter, LOG_LEVEL_ERROR, LOG_ID_DATA_DROPPED,
+			      "%.160s: refused for good: %s; its %ss are dropped", report->url, what,
+			      exporter_item(report->exporter));
 }
 
 static void report_failure(const struct otlp_report *report, const struct http_answer *http,

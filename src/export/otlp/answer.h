@@ -57,7 +57,7 @@ struct otlp_report {
 	char *url;
 	unsigned int port; /* of the URL; the log hints at a port of another protocol */
 	bool is_delta;	   /* a request that is sent twice may count twice */
-	bool is_of_events; /* likewise; and what is refused is lost */
+	bool is_of_events; /* or of spans: likewise; and what is refused is lost */
 	int status;	   /* of the last answer */
 	/* of the last request, for answer.c; 0: whatever is answered next is news */
 	uint64_t outcome;

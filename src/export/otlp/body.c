@@ -20,7 +20,7 @@ enum {
 	FIELD_SCOPE = 1,
 	FIELD_METRIC = 2,
 	FIELD_DATA_POINT = 1,
-	FIELD_LOG_RECORD = 2, /* of ScopeLogs; what is around them has the numbers of metrics */
+	FIELD_RECORD = 2, /* of ScopeLogs, ScopeSpans; what is around has the numbers of metrics */
 	FIELD_SCHEMA_URL = 3, /* of resources and scopes */
 };
 
@@ -146,7 +146,7 @@ void otlp_writer_put(struct otlp_writer *writer, const struct otlp_place *place,
 		return;
 	}
 	begin_levels(writer);
-	begun = begin_field(writer, place->data_field ? FIELD_DATA_POINT : FIELD_LOG_RECORD);
+	begun = begin_field(writer, place->data_field ? FIELD_DATA_POINT : FIELD_RECORD);
 	write_bytes(writer, numbers);
 	write_bytes(writer, attributes);
 	end_field(writer, begun);

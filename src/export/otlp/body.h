@@ -51,7 +51,7 @@ struct otlp_place {
 	struct bytes tail;	 /* of the data: the fields after the points */
 	/*
 	 * the number of the data in Metric, which says what kind of points they are; 0: they are
-	 * log records, right in the scope
+	 * log records or spans, right in the scope
 	 */
 	unsigned int data_field;
 };

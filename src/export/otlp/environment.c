@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OTEL_EXPORTER_OTLP_* (OpenTelemetry specification, "OTLP Exporter Configuration"). Each variable
- * also exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence; of those for logs, only the
- * endpoint is read. An empty variable counts as unset. An unknown value is ignored with a warning.
- * The file takes precedence over all of them.
+ * also exists as OTEL_EXPORTER_OTLP_METRICS_*, which takes precedence; of those for logs and
+ * traces, only the endpoint is read. An empty variable counts as unset. An unknown value is ignored
+ * with a warning. The file takes precedence over all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -105,6 +105,7 @@ static int read_endpoints(struct environment *environment)
 		{ "OTEL_EXPORTER_OTLP_" "ENDPOINT", "endpoint" },
 		{ "OTEL_EXPORTER_OTLP_METRICS_" "ENDPOINT", "metrics_endpoint" },
 		{ "OTEL_EXPORTER_OTLP_LOGS_" "ENDPOINT", "logs_endpoint" },
+		{ "OTEL_EXPORTER_OTLP_TRACES_" "ENDPOINT", "traces_endpoint" },
 	};
 	int err = 0;
 

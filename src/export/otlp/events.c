@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events as log records. They gather in one body, which is sent a moment after its first event, or
- * when it is full. A request of them is sent as those of deltas are, but never taken apart: what
- * the receiver refuses is lost, and counted.
+ * Events as log records, and spans. They gather in one body, which is sent a moment after its first
+ * event, or when it is full. A request of them is sent as those of deltas are, but never taken
+ * apart: what the receiver refuses is lost, and counted.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "export/otlp/internal.h"
 #include "export/otlp/message/value.h"
 #include "metric/event.h"
 #include "otlp-logs.pb-c.h"
+#include "otlp-traces.pb-c.h"
 #include "util/duration.h"
 
 #define GATHER_NS (1 * NS_PER_S)
 
-enum { FIELD_ATTRIBUTES = 6, FIELD_RESOURCE_ATTRIBUTES = 1 };
+enum { FIELD_LOG_ATTRIBUTES = 6, FIELD_SPAN_ATTRIBUTES = 9, FIELD_RESOURCE_ATTRIBUTES = 1 };
+enum { KIND_INTERNAL = 1, STATUS_ERROR = 2 };
 
 struct records {
 	struct otlp_writer writer;
@@ -67,7 +70,19 @@ static void enter_scope(struct otlp *otlp, const char *name)
 	records->scope_name = buf_error(&records->scope) ? NULL : name;
 }
 
-static int pack_record(struct records *records, const struct event *event, struct bytes *ret_head)
+/* Borrowed; an id that is not known is empty. */
+static ProtobufCBinaryData pack_id(const uint8_t *id, size_t size)
+{
+	size_t n_zero = 0;
+
+	while (n_zero < size && !id[n_zero])
+		n_zero++;
+	return (ProtobufCBinaryData){ n_zero == size ? 0 : size, (uint8_t *)id };
+}
+
+#define PACK_ID(id) pack_id(id, sizeof(id))
+
+static struct bytes pack_log(struct buf *out, const struct event *event)
 {
 	Otlp__LogRecord head = OTLP__LOG_RECORD__INIT;
 
@@ -76,11 +91,50 @@ static int pack_record(struct records *records, const struct event *event, struc
 	head.severity_number = event->kind->severity;
 	head.severity_text = (char *)severity_name(event->kind->severity);
 	head.event_name = (char *)event->kind->name;
+	head.trace_id = PACK_ID(event->trace.trace_id);
+	if (head.trace_id.len)
+		head.span_id = PACK_ID(event->trace.span_id);
+	return value_pack(out, &head.base);
+}
+
+static bool has_error(const struct event *event)
+{
+	for (unsigned int i = 0; i < event->n_own; i++)
+		if (!strcmp(event->attributes.items[i].name, "error.type"))
+			return true;
+	return false;
+}
+
+static struct bytes pack_span(struct buf *out, const struct event *event)
+{
+	Otlp__Span head = OTLP__SPAN__INIT;
+	Otlp__SpanStatus status = OTLP__SPAN_STATUS__INIT;
+
+	head.trace_id = PACK_ID(event->trace.trace_id);
+	head.span_id = PACK_ID(event->trace.span_id);
+	head.parent_span_id = PACK_ID(event->trace.parent_span_id);
+	head.name = (char *)(event->span_name ?: event->kind->name);
+	head.kind = KIND_INTERNAL;
+	head.start_time_unix_nano = event->time_ns;
+	head.end_time_unix_nano = event->time_ns + event->duration_ns;
+	if (head.end_time_unix_nano < event->time_ns)
+		head.end_time_unix_nano = UINT64_MAX;
+	status.code = STATUS_ERROR;
+	head.status = has_error(event) ? &status : NULL;
+	return value_pack(out, &head.base);
+}
+
+static int pack_record(struct records *records, const struct event *event, struct bytes *ret_head)
+{
+	bool is_span = event->kind->is_span;
+
 	buf_reset(&records->record);
 	buf_reset(&records->attributes);
-	*ret_head = value_pack(&records->record, &head.base);
-	value_append_attributes(&records->attributes, FIELD_ATTRIBUTES, event->attributes.items,
-				event->attributes.n);
+	*ret_head = is_span ? pack_span(&records->record, event) :
+			      pack_log(&records->record, event);
+	value_append_attributes(&records->attributes,
+				is_span ? FIELD_SPAN_ATTRIBUTES : FIELD_LOG_ATTRIBUTES,
+				event->attributes.items, event->n_own);
 	return buf_error(&records->record) ?: buf_error(&records->attributes);
 }
 
@@ -101,7 +155,7 @@ static void events_take(struct exporter *exporter, const struct event *event)
 	otlp_writer_put(&records->writer, &records->place, head,
 			(struct bytes){ records->attributes.data, records->attributes.size });
 	exporter_drop(exporter, POINTS_TOO_LARGE, records->writer.n_too_large - n_too_large,
-		      "events are dropped, because each alone is longer than max_request_size; raise it");
+		      "points are dropped, because each alone is longer than max_request_size; raise it");
 }
 
 static void events_flush(struct exporter *exporter)
@@ -150,7 +204,7 @@ static void events_close(struct exporter *exporter)
 static int events_open(struct exporter *exporter, const void *options)
 {
 	struct otlp *otlp = exporter->state;
-	int err = otlp_open_signal(exporter, options, SIGNAL_EVENTS);
+	int err = otlp_open_signal(exporter, options, exporter->ops->takes);
 	struct records *records;
 
 	if (err)
@@ -172,17 +226,18 @@ static int events_open(struct exporter *exporter, const void *options)
 	return err;
 }
 
-const struct exporter_ops otlp_events_exporter = {
-	.type = "otlp",
-	.component = "otlp_http_log_exporter",
-	.settings = &otlp_settings,
-	.state_bytes = sizeof(struct otlp),
-	.open = events_open,
-	.push = events_push,
-	.probe = otlp_probe,
-	.take = events_take,
-	.flush = events_flush,
-	.send = otlp_send,
-	.waiting = events_waiting,
-	.close = events_close,
-};
+#define EXPORTER(word, signals)                                  \
+	{                                                        \
+		.type = "otlp", .component = word, .takes = signals, \
+		.settings = &otlp_settings,                      \
+		.state_bytes = sizeof(struct otlp),              \
+		.open = events_open, .push = events_push,        \
+		.probe = otlp_probe, .take = events_take,        \
+		.flush = events_flush, .send = otlp_send,        \
+		.waiting = events_waiting, .close = events_close \
+	}
+
+const struct exporter_ops otlp_events_exporter =
+	EXPORTER("otlp_http_log_exporter", SIGNAL_EVENTS);
+const struct exporter_ops otlp_traces_exporter =
+	EXPORTER("otlp_http_span_exporter", SIGNAL_TRACES);

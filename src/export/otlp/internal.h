@@ -41,7 +41,7 @@ struct otlp {
 	char refusal[OTLP_MESSAGE_BYTES + 16]; /* what the receiver said last time */
 };
 
-extern const struct exporter_ops otlp_events_exporter;
+extern const struct exporter_ops otlp_events_exporter, otlp_traces_exporter;
 
 /* As of struct exporter_ops, for one of the signals. */
 int otlp_open_signal(struct exporter *exporter, const struct otlp_options *options,

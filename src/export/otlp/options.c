@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -16,9 +15,6 @@
 #include "util/log.h"
 #include "util/rights.h"
 
-#define HEADER_BYTES 8192 /* the longest value from a file, with its NUL */
-#define SIGNAL_PATH  "/v1/metrics"
-#define LOGS_PATH    "/v1/logs"
 #define DEFAULT_ENDPOINT "http://localhost:4318"
 
 static const char *const compressions[] = { "gzip", "none", NULL };
@@ -41,28 +37,64 @@ static size_t base_bytes(const char *url, const char *path)
 	return size;
 }
 
+/* By signal_index(). */
+static const struct signal_place {
+	const char *path;
+	size_t offset; /* of its whole URL */
+	const char *complaint; /* of a URL with the path of another signal */
+} places[SIGNALS] = {
+	{ "/v1/metrics", offsetof(struct otlp_options, metrics_endpoint),
+	  "this path is not for metrics; write /v1/metrics, or use logs_endpoint or traces_endpoint" },
+	{ "/v1/logs", offsetof(struct otlp_options, logs_endpoint),
+	  "this path is not for logs; write /v1/logs" },
+	{ "/v1/traces", offsetof(struct otlp_options, traces_endpoint),
+	  "this path is not for traces; write /v1/traces" },
+};
+
+static const struct signal_place *place_of(enum signals signal)
+{
+	return &places[signal_index(signal)];
+}
+
+static int check_url_of(const char *url, enum signals signal, const char **ret_complaint)
+{
+	const struct signal_place *own = place_of(signal);
+
+	array_for_each (other, places, SIGNALS)
+		if (other != own && base_bytes(url, other->path) < base_bytes(url, "")) {
+			*ret_complaint = own->complaint;
+			return -EINVAL;
+		}
+	return url_check(url, ret_complaint);
+}
+
 static int check_endpoint(const char *url, const char **ret_complaint)
 {
-	size_t size = base_bytes(url, "");
-	int err = url_check(url, ret_complaint);
-
-	if (err || (base_bytes(url, "/v1/traces") == size && base_bytes(url, LOGS_PATH) == size))
-		return err;
-	*ret_complaint = "this path is not for metrics; write " SIGNAL_PATH ", or use logs_endpoint";
-	return -EINVAL;
+	return check_url_of(url, SIGNAL_METRICS, ret_complaint);
 }
 
 static int check_logs_endpoint(const char *url, const char **ret_complaint)
 {
-	*ret_complaint = "this path is not for logs; write " LOGS_PATH;
-	return base_bytes(url, SIGNAL_PATH) == base_bytes(url, "") ? url_check(url, ret_complaint) :
-								      -EINVAL;
+	return check_url_of(url, SIGNAL_EVENTS, ret_complaint);
+}
+
+static int check_traces_endpoint(const char *url, const char **ret_complaint)
+{
+	return check_url_of(url, SIGNAL_TRACES, ret_complaint);
+}
+
+static enum signals find_signal(const char *word)
+{
+	for_each_signal(signal)
+		if (!strcmp(word, signal_words(signal)->name))
+			return signal;
+	return 0;
 }
 
 static int check_signal(const char *word, const char **ret_complaint)
 {
-	*ret_complaint = "is not a signal; write metrics, events or both";
-	return !strcmp(word, "metrics") || !strcmp(word, "events") ? 0 : -EINVAL;
+	*ret_complaint = "is not a signal; write metrics, events or traces, or several of them";
+	return find_signal(word) ? 0 : -EINVAL;
 }
 
 static int check_attribute(const char *name, const char **ret_complaint)
@@ -79,6 +111,7 @@ static const struct setting_row rows[] = {
 	ROW(endpoint, "endpoint", SETTING_TEXT, DEFAULT_ENDPOINT, .check = check_endpoint),
 	ROW(metrics_endpoint, "metrics_endpoint", SETTING_TEXT, NULL, .check = check_endpoint),
 	ROW(logs_endpoint, "logs_endpoint", SETTING_TEXT, NULL, .check = check_logs_endpoint),
+	ROW(traces_endpoint, "traces_endpoint", SETTING_TEXT, NULL, .check = check_traces_endpoint),
 	ROW(signals, "signals", SETTING_WORDS, NULL, .check = check_signal),
 	ROW(headers, "headers", SETTING_LIST, NULL, .check = otlp_header_check),
 	ROW(is_uncompressed, "compression", SETTING_CHOICE, "gzip", .choices = compressions),
@@ -121,18 +154,22 @@ bool otlp_options_encode_alike(const struct otlp_options *a, const struct otlp_o
 	       !strcmp(attribute, b->encoding.owner_attribute ?: "");
 }
 
+/* NULL: there is none of this signal alone. */
+static const char *whole_url(const struct otlp_options *options, enum signals signal)
+{
+	return *(char *const *)((const char *)options + place_of(signal)->offset);
+}
+
 static const char *base_of(const struct otlp_options *options, enum signals signal)
 {
-	const char *whole = signal == SIGNAL_EVENTS ? options->logs_endpoint :
-						      options->metrics_endpoint;
-	return whole ? whole : options->endpoint;
+	return whole_url(options, signal) ?: options->endpoint;
 }
 
 bool otlp_is_encrypted(const struct otlp_options *options)
 {
 	enum signals wanted = otlp_signals(options);
 
-	for (enum signals signal = SIGNAL_METRICS; signal <= SIGNAL_EVENTS; signal <<= 1)
+	for_each_signal(signal)
 		if (wanted & signal && url_is_encrypted(base_of(options, signal)))
 			return true;
 	return false;
@@ -141,13 +178,13 @@ bool otlp_is_encrypted(const struct otlp_options *options)
 int otlp_url(const struct otlp_options *options, enum signals signal, char **ret_url)
 {
 	const char *base = base_of(options, signal), *query = base + strcspn(base, "?#");
-	const char *path = signal == SIGNAL_EVENTS ? LOGS_PATH : SIGNAL_PATH;
 	char *url;
 
 	/* The endpoint may end in the path of metrics. */
 	if (base != options->endpoint)
 		url = strdup(base);
-	else if (asprintf(&url, "%.*s%s%.*s", (int)base_bytes(base, SIGNAL_PATH), base, path,
+	else if (asprintf(&url, "%.*s%s%.*s", (int)base_bytes(base, places[0].path), base,
+			  place_of(signal)->path,
 			  (int)strcspn(query, "#"), query) < 0)
 		url = NULL;
 	if (!url)
@@ -161,16 +198,18 @@ enum signals otlp_signals(const void *untyped)
 	const struct otlp_options *options = untyped;
 	const struct setting_list *list = &options->signals;
 	enum signals signals = 0;
+	bool has_base;
 
 	for (size_t i = 0; i < list->n_items; i++)
-		signals |= strcmp(list->items[i], "events") ? SIGNAL_METRICS : SIGNAL_EVENTS;
+		signals |= find_signal(list->items[i]);
 	if (signals)
 		return signals;
-	/* The URL of metrics alone says nothing of another one. */
-	if (options->metrics_endpoint && !options->logs_endpoint &&
-	    !strcmp(options->endpoint, DEFAULT_ENDPOINT))
-		return SIGNAL_METRICS;
-	return SIGNAL_METRICS | SIGNAL_EVENTS;
+	/* The URL of metrics alone says nothing of others. */
+	has_base = !options->metrics_endpoint || strcmp(options->endpoint, DEFAULT_ENDPOINT);
+	for_each_signal(signal)
+		if (has_base || whole_url(options, signal))
+			signals |= signal;
+	return signals;
 }
 
 /* Does a header look secret, because of its name or because its value is in a file? */
@@ -186,85 +225,10 @@ static bool is_secret(const struct otlp_options *options, const char *text)
 	return otlp_header_file(options, text) != NULL;
 }
 
-/* Opens a regular file. -errno and why not. */
-static int open_file(const char *path, FILE **ret_file, const char **ret_complaint)
-{
-	_cleanup_(freep) char *found = credential_path(path);
-	_cleanup_(closep) int fd = found ?
-				   open(found, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-	struct stat st;
-	int err = fd < 0 || fstat(fd, &st) ? -errno : 0;
-
-	if (!err && !S_ISREG(st.st_mode)) {
-		*ret_complaint = S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file";
-		if (S_ISFIFO(st.st_mode))
-			*ret_complaint = "is a pipe, which can be read only once";
-		return -EBADMSG;
-	}
-	*ret_file = err ? NULL : fdopen(fd, "r");
-	if (*ret_file) {
-		(void)TAKE_FD(fd);
-		return 0;
-	}
-	err = err ?: -errno;
-	*ret_complaint = strerror(-err);
-	return err;
-}
-
-/* The one line of a header's file. -errno and why it cannot be used. */
-static int read_value(const char *path, char value[HEADER_BYTES], const char **ret_complaint)
-{
-	_cleanup_(fclosep) FILE *file = NULL;
-	int err = open_file(path, &file, ret_complaint);
-	bool has_nul, has_more;
-	size_t size, length;
-
-	if (err)
-		return err;
-	setbuf(file, NULL); /* the secret is in no other place */
-	size = fread(value, 1, HEADER_BYTES - 1, file);
-	value[size] = '\0';
-	length = strcspn(value, "\r\n");
-	has_nul = strlen(value) < size;
-	has_more = length + strspn(value + length, "\r\n") < size;
-	value[length] = '\0';
-	if (ferror(file))
-		*ret_complaint = "cannot be read";
-	else if (!size)
-		*ret_complaint = "is empty";
-	else if (length == HEADER_BYTES - 1)
-		*ret_complaint = "has a first line that is too long";
-	else if (has_nul || !otlp_header_is_value(value))
-		*ret_complaint = "holds a control character";
-	else if (!length)
-		*ret_complaint = "has an empty first line";
-	else if (has_more)
-		*ret_complaint = "has more than one line";
-	else
-		return 0;
-	return -EBADMSG;
-}
-
-int otlp_header_resolve(const char *text, const char *path, char **ret_header,
-			const char **ret_complaint)
-{
-	char value[HEADER_BYTES], *header;
-	int err = read_value(path, value, ret_complaint);
-
-	if (!err && asprintf(&header, "%.*s: %s", (int)strcspn(text, ":"), text, value) < 0) {
-		*ret_complaint = strerror(ENOMEM);
-		err = -ENOMEM;
-	}
-	explicit_bzero(value, sizeof(value));
-	if (!err)
-		*ret_header = header;
-	return err;
-}
-
 static int check_pem(const char *path, bool is_key, const char **ret_complaint)
 {
 	_cleanup_(fclosep) FILE *file = NULL;
-	int err = open_file(path, &file, ret_complaint);
+	int err = otlp_file_open(path, &file, ret_complaint);
 	bool is_found = false, is_encrypted = false;
 	char line[256];
 
@@ -349,7 +313,7 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 	const struct otlp_options *options = untyped;
 	const struct tls_files *tls = &options->http.tls;
 	const char *complaint = NULL;
-	char value[HEADER_BYTES];
+	char value[OTLP_HEADER_BYTES];
 	int err;
 
 	check_tls(options, given, diag);
@@ -361,7 +325,7 @@ void otlp_options_check(const void *untyped, const struct assignments *given, st
 		const char *header = options->headers.items[i];
 		const char *file = otlp_header_file(options, header);
 
-		err = file ? read_value(file, value, &complaint) : 0;
+		err = file ? otlp_header_read(file, value, &complaint) : 0;
 		report_file("headers", header, file, err, complaint, given, diag);
 	}
 	explicit_bzero(value, sizeof(value));

@@ -4,6 +4,7 @@
 /* The settings of an exporter of type otlp, and the environment variables that may give them. */
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "export/exporter.h"
 #include "export/otlp/encode.h"
@@ -15,10 +16,10 @@
 enum otlp_doubt { OTLP_REPEAT, OTLP_SKIP };
 
 struct otlp_options {
-	/* the base of a receiver; /v1/metrics or /v1/logs is added, before a query */
+	/* the base of a receiver; /v1/metrics and the like are added, before a query */
 	char *endpoint;
 	/* the whole URLs, used as they are; NULL: from endpoint */
-	char *metrics_endpoint, *logs_endpoint;
+	char *metrics_endpoint, *logs_endpoint, *traces_endpoint;
 	struct setting_list signals; /* words; none: see otlp_signals() */
 	struct setting_list headers; /* "Name: value" or "Name: file:PATH" */
 	bool are_headers_texts;	     /* they are from the environment: "file:" is text, too */
@@ -57,6 +58,11 @@ bool otlp_header_is_name(const char *text);
 bool otlp_header_is_value(const char *text);
 /* The path of one of the headers that was given as "Name: file:PATH", or NULL. */
 const char *otlp_header_file(const struct otlp_options *options, const char *text);
+/* Opens a regular file. -errno and why not. */
+int otlp_file_open(const char *path, FILE **ret_file, const char **ret_complaint);
+#define OTLP_HEADER_BYTES 8192 /* the longest value from a file, with its NUL */
+/* The one line of a header's file. -errno and why it cannot be used. */
+int otlp_header_read(const char *path, char value[OTLP_HEADER_BYTES], const char **ret_complaint);
 /*
  * The header to send for one that was given with a file: its value is the one line of path. That is
  * read each time, so that a secret may change. For free(). -ENOMEM; the error of

@@ -233,7 +233,7 @@ int otlp_open_signal(struct exporter *exporter, const struct otlp_options *optio
 			       .limit_points = options->encoding.limit_points };
 	otlp->report.exporter = exporter;
 	otlp->report.is_delta = !is_of_totals;
-	otlp->report.is_of_events = signal == SIGNAL_EVENTS;
+	otlp->report.is_of_events = signal != SIGNAL_METRICS;
 	otlp->retry = (struct timer){ exporter->context->event, otlp_wake, otlp, NULL };
 	queue_init(&exporter->queue, options->queue_requests,
 		   otlp->report.is_of_events ? exporter->context->events_budget :
@@ -241,7 +241,7 @@ int otlp_open_signal(struct exporter *exporter, const struct otlp_options *optio
 	if (is_of_totals)
 		exporter->queue.slot_ns = options->backlog_ns ?: UINT64_MAX;
 	exporter->format = (uint64_t)(otlp->report.is_delta | options->is_uncompressed << 1 |
-				      otlp->report.is_of_events << 2);
+				      (int)signal >> 1 << 2);
 	otlp->encoding.resource = exporter->context->resource;
 	otlp->encoding.n_resource = exporter->context->n_resource;
 	otlp->encoding.version = exporter->context->version;
@@ -271,7 +271,7 @@ const struct exporter_ops otlp_exporter = {
 	.component = "otlp_http_metric_exporter",
 	.settings = &otlp_settings,
 	.signals = otlp_signals,
-	.events = &otlp_events_exporter,
+	.others = { &otlp_events_exporter, &otlp_traces_exporter },
 	.environment = otlp_options_environment,
 	.check = otlp_options_check,
 	.state_bytes = sizeof(struct otlp),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events as entries of the journal, with a field for each attribute: systemd.journal-fields(7) and
- * https://systemd.io/JOURNAL_NATIVE_PROTOCOL. Each entry is a datagram, and goes as StatsD's over a
- * unix socket do (transport/udp.c).
+ * Events and spans as entries of the journal, with a field for each attribute:
+ * systemd.journal-fields(7) and https://systemd.io/JOURNAL_NATIVE_PROTOCOL. Each entry is a
+ * datagram, and goes as StatsD's over a unix socket do (transport/udp.c).
  */
 #include <ctype.h>
 #include <endian.h>
@@ -50,7 +50,7 @@ struct journal {
 
 static enum signals journal_signals(const void *options)
 {
-	return SIGNAL_EVENTS;
+	return SIGNAL_EVENTS | SIGNAL_TRACES;
 }
 
 /* As syslog(3) numbers them. */
@@ -197,11 +197,10 @@ static int journal_open(struct exporter *exporter, const void *untyped)
 	return err;
 }
 
-/* Its one signal is events. */
 const struct exporter_ops journal_exporter = {
 	.type = "journal",
 	.signals = journal_signals,
-	.events = &journal_exporter,
+	.takes = SIGNAL_EVENTS | SIGNAL_TRACES,
 	.settings = &journal_settings,
 	.state_bytes = sizeof(struct journal),
 	.open = journal_open,

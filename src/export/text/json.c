@@ -10,7 +10,7 @@
  * the last one for all above; "sum" is absent if it is not known. Numbers are exact: no digit is
  * lost to a double.
  *
- * With signals = events, a line is an event:
+ * With signals = events, a line is an event, or a span, whose time_ns is its start:
  *
  *     {"collector":"exec","event":"process.exec","severity":"INFO","time_ns":1,"attributes":{…}}
  */
@@ -38,7 +38,8 @@ static const struct setting_table json_settings = SETTING_TABLE(rows, struct jso
 
 static enum signals json_signals(const void *options)
 {
-	return ((const struct json_options *)options)->signal ? SIGNAL_EVENTS : SIGNAL_METRICS;
+	return ((const struct json_options *)options)->signal ? SIGNAL_EVENTS | SIGNAL_TRACES :
+								SIGNAL_METRICS;
 }
 
 /* The part of a line that never changes, up to the times. It is kept with the series. */
@@ -213,6 +214,7 @@ static const struct exporter_ops json_events_exporter = {
 	.waiting = events_waiting,
 	.close = events_close,
 	.push = events_push,
+	.takes = SIGNAL_EVENTS | SIGNAL_TRACES,
 	.take = events_take,
 	.flush = events_flush,
 };
@@ -222,6 +224,6 @@ const struct exporter_ops json_exporter = {
 	.settings = &json_settings,
 	OUTPUT_OPS,
 	.signals = json_signals,
-	.events = &json_events_exporter,
+	.others = { &json_events_exporter },
 	.push = json_push,
 };
