@@ -18,7 +18,10 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 IMPORTER = os.path.join(HERE, "..", "..", "contrib", "import-ebpf-exporter")
 ARCH = {"x86_64": "x86", "aarch64": "arm64"}.get(platform.machine(), "")
-SPANS = {"bio-trace", "cfs-throttling-trace", "exec-trace", "sched-trace", "sock-trace"}  # bpfpush has no spans
+# Examples that make spans, and the structures of theirs that the compiler would forget.
+SPANS = {"bio-trace": ["disk_span_t"], "cfs-throttling-trace": ["cfs_throttle_span_t"], "exec-trace": ["exec_span_t"],
+         "sched-trace": ["sched_wakeup_span_t", "sched_migrate_span_t", "sched_switch_span_t"],
+         "sock-trace": ["stitch_span_t", "sock_release_span_t", "sk_span_t", "sk_error_report_span_t"]}
 RENAMED = {"cgroup": "ebpf-cgroup", "syscalls": "ebpf-syscalls"}  # as the importer does
 # What a pair of tests/judge/pairs does instead, because the object has no types of its keys.
 PAIRS = {"regexp"}
@@ -37,13 +40,14 @@ def names():
     return sorted(os.path.basename(path)[:-len(".bpf.c")] for path in glob.glob(os.path.join(fetched(), "examples", "*.bpf.c")))
 
 
-def compile_example(name, target):
-    """The example's own source, unchanged, after amend.h."""
-    source = os.path.join(fetched(), "examples", name + ".bpf.c")
+def compile_example(name, target, keep=None):
+    """The example's own source, unchanged, after amend.h, and before lines that keep types of records."""
+    directory = os.path.join(fetched(), "examples")
+    source = f'#include "{directory}/{name}.bpf.c"\n' + "".join(f"const struct {each} *keep_{each};\n" for each in (SPANS.get(name, ()) if keep is None else keep))
     words = [word for word in shlex.split(os.environ["BPF_COMPILE"]) if not word.startswith("-I")]
     include = os.path.join(fetched(), "include", ARCH)
-    subprocess.run([*words, *WRONG_ARGUMENTS.get(name, []), "-I" + include, "-include", os.path.join(HERE, "amend.h"), "-c", source, "-o", target],
-                   check=True)
+    subprocess.run([*words, *WRONG_ARGUMENTS.get(name, []), "-I" + include, "-include", os.path.join(HERE, "amend.h"), "-I" + directory,
+                    "-x", "c", "-c", "-", "-o", target], input=source, text=True, check=True)
 
 
 def import_examples(directory, chosen):

@@ -15,6 +15,7 @@ import time
 import unittest
 
 import judge
+import spans  # noqa: F401
 from judge import Example, between, close_all, connect_all, example, histogram, listening, read, write
 
 EXT4 = ("ext4_file_read_iter", "ext4_file_write_iter", "ext4_file_open", "ext4_sync_file", "ext4_file_getattr", "ext4_mkdir", "ext4_unlink")

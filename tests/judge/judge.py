@@ -3,7 +3,7 @@
 
     judge.py work NAME...    does the work of these examples, and prints what it knows of it as one line of JSON
 
-A test counts all of its examples with one `bpfpush once -- judge.py work …`. An Example has three parts: snapshot(),
+A test counts all of its examples with one `bpfpush once -- judge.py work …`, or `bpfpush events` for those of spans. An Example has three parts: snapshot(),
 numbers of the kernel's own that are read around the work (inner) and around all of bpfpush's run (outer); work(), what
 is done and known; and check(), which compares what bpfpush has exported with both. What also others do on this machine
 lies between inner and outer; what only the work does is exact."""
@@ -40,6 +40,7 @@ def example(name, *kprobes):
 
 class Example:
     amends = ""  # further sections of the descriptor
+    is_of_spans = False  # check() gets them instead of points
 
     def snapshot(self):
         return {function: kprobe_hits(function) for function in self.kprobes}
@@ -516,35 +517,46 @@ def difference(before, after):
 
 
 def work(names):
-    for name in names:
-        begin, before = time.monotonic(), EXAMPLES[name].snapshot()
-        work = EXAMPLES[name].work()
-        after, end = EXAMPLES[name].snapshot(), time.monotonic()
-        print(json.dumps({name: {"begin": begin, "end": end, "work": work, "before": before, "after": after}}), flush=True)
+    with open(os.environ["JUDGE_FACTS"], "w", encoding="utf-8") as facts:
+        for name in names:
+            begin_ns, begin, before = time.time_ns(), time.monotonic(), EXAMPLES[name].snapshot()
+            work = EXAMPLES[name].work()
+            after, end, end_ns = EXAMPLES[name].snapshot(), time.monotonic(), time.time_ns()
+            known = {"begin": begin, "end": end, "begin_ns": begin_ns, "end_ns": end_ns, "work": work, "before": before, "after": after}
+            print(json.dumps({name: known}), file=facts, flush=True)
 
 
-def run(names, directory):
-    worker = sys.argv[0] if "inside" in sys.argv[0] else __file__
-    return subprocess.run([harness.agent(), "once", "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
+def run(names, directory, facts):
+    is_of_spans = EXAMPLES[names[0]].is_of_spans
+    command = ["events"] if is_of_spans else ["once"]
+    worker = os.path.join(os.path.dirname(os.path.realpath(__file__)), "spans.py" if is_of_spans else "judge.py")
+    if "inside" in sys.argv[0]:
+        worker = sys.argv[0]
+    return subprocess.run([harness.agent(), *command, "--config=/dev/null", "--format=json", f"--collector-directory={directory}",
                            *[RENAMED.get(name, name) for name in names], "--whole-machine", "--", sys.executable, "-B", os.path.realpath(worker), "work", *names],
-                          capture_output=True, text=True, timeout=harness.PATIENCE_S, check=False)
+                          env={**os.environ, "JUDGE_FACTS": facts}, capture_output=True, text=True, timeout=harness.PATIENCE_S, check=False)
 
 
 def count(names, directory):
     """{name: (points, facts)} of one run that counts all of these examples."""
     trace = Trace(*sorted({event for name in names for event in getattr(EXAMPLES[name], "events", ())}))
     before = {name: EXAMPLES[name].snapshot() for name in names}
+    facts_path = os.path.join(directory, "facts.txt")
+    write(facts_path, "")
     try:
-        done = run(names, directory)
+        done = run(names, directory, facts_path)
     finally:
         traced = trace.end()
     after = {name: EXAMPLES[name].snapshot() for name in names}
     records = [json.loads(line) for line in done.stdout.split("\n") if line.startswith("{")]
-    expected = {key: value for record in records if "collector" not in record for key, value in record.items()}
+    said = [json.loads(line) for line in read(facts_path).splitlines()] + [record for record in records if "collector" not in record]
+    expected = {key: value for each in said for key, value in each.items()}
     results = {}
     for name in names:
-        points = harness.Points(record for record in records if record.get("collector") == RENAMED.get(name, name))
-        points.expected, points.status, points.stderr = expected, done.returncode, done.stderr
+        points = [record for record in records if record.get("collector") == RENAMED.get(name, name)]
+        if not EXAMPLES[name].is_of_spans:
+            points = harness.Points(points)
+            points.expected, points.status, points.stderr = expected, done.returncode, done.stderr
         if name not in expected:
             raise RuntimeError(f"{name}: exit status {done.returncode}\n{done.stderr}")
         facts = {**expected[name], "trace": traced, "outer": difference(before[name], after[name]),

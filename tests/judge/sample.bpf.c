@@ -34,9 +34,20 @@ struct padded {
 	u64 id;
 };
 
+struct call_span {
+	struct {
+		u64 trace_high, trace_low, parent;
+	} base;
+	u64 id, start, duration;
+	char name[16];
+	u32 cpu;
+	u32 rest;
+};
+
 const volatile u64 kaddr_jiffies;
 const struct event *event_anchor __attribute__((unused));
 const struct padded *padded_anchor __attribute__((unused));
+const struct call_span *call_span_anchor __attribute__((unused));
 
 #define MAP(name, map_type, entries, key_type)                                                     \
 	struct {                                                                                   \
@@ -66,6 +77,11 @@ struct {
 } untyped_total SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);
+} calls SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, 4);
 	__uint(value_size, 4);
@@ -75,7 +91,7 @@ SEC("tp_btf/sched_process_exec")
 int sample(void *ctx)
 {
 	struct event event = {};
-	u64 key = kaddr_jiffies + (u64)event_anchor + (u64)padded_anchor;
+	u64 key = kaddr_jiffies + (u64)event_anchor + (u64)padded_anchor + (u64)call_span_anchor;
 
 	bpf_map_update_elem(&calls_total, &key, &key, BPF_ANY);
 	bpf_perf_event_output(ctx, &events_total, BPF_F_CURRENT_CPU, &event, sizeof(event));

@@ -18,7 +18,7 @@ KERNEL = "6.12"
 # One map's name twice is one metric with two layouts of buckets: never in one run.
 RUNS = ["accept-latency tcp-syn-backlog ext4dist xfsdist cephfs-dist cfs-throttling cgroup-rstat-flushing icmp-ip inet-frags kstack cachestat",
         "tcp-syn-backlog-exp2zero oomkill pci bpf-jit shrinklat regexp tcp-retransmit tcp-window-clamps unix-socket-backlog unix-accept-latency "
-        "cachestat-pre-kernel-5.16"]
+        "cachestat-pre-kernel-5.16", "sock-trace cfs-throttling-trace"]
 runs = RUNS
 
 
@@ -28,7 +28,7 @@ class TestGuest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="bpfpush-judge.") as directory:
             examples.prepare(directory, [name for run in runs for name in run.split()])
             files = {os.path.join(directory, name): "/judge/" + name for name in os.listdir(directory)}
-            files.update({os.path.join(examples.HERE, name): "/tests/judge/" + name for name in ("judge.py", "inside.py")})
+            files.update({os.path.join(examples.HERE, name): "/tests/judge/" + name for name in ("judge.py", "inside.py", "spans.py")})
             script = "export BPFPUSH=bpfpush BPFPUSH_WORKLOADS=/usr/bin\nstatus=0\n" + "".join(
                 f"python3 -B /tests/judge/inside.py /judge {run} || status=1\n" for run in runs) + "exit $status\n"
             cls.guest = run_guest(script, kernel=KERNEL, memory_mb=1024, programs=files)

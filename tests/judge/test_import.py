@@ -32,6 +32,16 @@ HISTOGRAM = """metrics:
   histograms:
     - {name: calls_total, help: h, labels: [{name: bucket, size: 8, decoders: [{name: uint}]}], %s}
 """
+SPAN = """tracing:
+  spans:
+    - ringbuf: calls
+      %s
+      labels:
+"""
+SPAN_LABELS = "".join(LABEL % label for label in (
+    ("trace_id", 16, "{name: hex}"), ("parent_span_id", 8, "{name: hex}"), ("span_id", 8, "{name: hex}"),
+    ("span_monotonic_timestamp_ns", 8, "{name: uint}"), ("span_duration_ns", 8, "{name: uint}"), ("span_name", 16, "{name: string}"),
+    ("cpu.first", 4, "{name: uint}")))
 WIDE = [("disk", 4, "{name: majorminor}"), ("operation", 4, "{name: uint}, {name: static_map, static_map: {0: read, 1: write}}"),
         ("reason", 4, "{name: uint}"), ("port", 2, "{name: uint}"), ("flag", 2, "{name: uint}"),
         ("cgroup", 8, "{name: uint}, {name: cgroup}, {name: regexp, regexps: ['^/sys/fs/cgroup/(.*)$']}"),
@@ -52,7 +62,7 @@ NO_EXPRESSIONS = [("(a)(b)", "more than one group, which ebpf_exporter never mat
 REFUSED = [
     ("metrics: [", 1, "this is not YAML: "),
     ("a\n", 1, "the file must be a mapping of keys and values"),
-    ("metrics: {}\n", 0, "there are no metrics in it"),
+    ("metrics: {}\n", 0, "there are no metrics and no spans in it"),
     ("# cachestat\nprograms:\n  - name: cachestat\n    metrics: {}\n    kprobes: {vfs_read: count}\n    code: int count() {}\n", 3,
      "this is a configuration of ebpf_exporter 1, with C for BCC in it, which nothing here compiles: rewrite that C for libbpf, "
      "or write a probe; docs/ebpf_exporter.md, \"Configurations of ebpf_exporter 1\", says how"),
@@ -93,7 +103,12 @@ REFUSED = [
     (COUNTER % "'plain_total\n\n'", 3, "the name is not a map's name: plain_total"),
     (COUNTER % "calls_total" + LABELS + LABEL % ("x", 8, '{name: string}, {name: regexp, regexps: ["a\\n[program x]"]}'), 6, "label x: an expression has "
      "no equal in POSIX: a [program x]: a character that is not printable"),
-    ("tracing:\n  spans:\n    - ringbuf: some_spans\n", 3, "span some_spans stays out: bpfpush has no spans"),
+    ("tracing:\n  spans:\n    - ringbuf: some_spans\n", 3, "the object has no map some_spans"),
+    (SPAN % "" + LABEL % ("trace_id", 16, "{name: hex}"), 3, "span calls has no label span_monotonic_timestamp_ns, and each span has a beginning"),
+    (SPAN % "" + SPAN_LABELS + LABEL % ("x", 3, "{name: uint}"), 3, "no structure of the object looks like the labels of "
+     "calls: declare the record as one, and add a line \"const struct NAME *keep_NAME;\" to the source"),
+    (SPAN % "name: two words" + SPAN_LABELS, 4, "the span's name is not a lower-case dotted name: two words"),
+    (SPAN % "" + SPAN_LABELS + "    - {ringbuf: calls}\n", 13, "span calls is on line 3 already; keep one"),
     (COUNTER % "events_total" + "      perf_event_array: true\n      flush_interval: soon\n", 6, "flush_interval is not a duration such as 1h30m: soon"),
     (COUNTER % "events_total" + "      perf_event_array: true\n", 3, "no structure of the object, or more than one, looks like the labels of "
      "events_total: declare the record as one"),
@@ -218,6 +233,14 @@ class TestImport(unittest.TestCase):
                                 LABEL % ("id", 8, "{name: uint}"))
         self.assertIn("record = padded\n", conf)
         self.assertIn("[label events_total.pad]\nas = none\n", conf)
+
+    def test_spans(self):
+        conf, said = self.imported(SPAN % "service: 'one #two'" + SPAN_LABELS)
+        self.assertEqual((conf, said), (
+            "[span calls]\nname = calls\ndescription = Spans of calls\nrecord = call_span\nattribute = service.name=one#two\n\n"
+            "[label calls.base.trace_high]\nas = trace-id\n\n[label calls.base.trace_low]\nas = trace-id\n\n[label calls.base.parent]\nas = parent-span-id\n\n"
+            "[label calls.id]\nas = span-id\n\n[label calls.start]\nas = monotonic-time\n\n[label calls.duration]\nas = duration\n\n"
+            "[label calls.name]\nname = span_name\n\n[label calls.cpu]\nname = cpu.first\n\n[label calls.rest]\nas = none\n", []))
 
     def test_equal_labels_of_several_maps_are_one_section(self):
         labels = LABELS + LABEL % ("disk", 4, "{name: uint}") + LABEL % ("%s", 4, "{name: uint}")
