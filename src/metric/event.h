@@ -68,6 +68,10 @@ struct event_sink {
 	void *user;
 };
 
+/* Of a message; the attributes that do not fit are left out. */
+#define EVENT_MESSAGE_BYTES 256
+/* Appends "process.exec systemd.unit.name=web.service process.pid=12": one line for people. */
+void event_append_message(const struct event *event, struct buf *out);
 /* "INFO": the short name that OpenTelemetry gives the number. */
 const char *severity_name(enum severity severity);
 /* Of a lower-case name; info where it is NULL. */

@@ -184,6 +184,7 @@ def events_of(export):
                        "schemas": (resource_logs.get("schemaUrl", ""), scope_logs.get("schemaUrl", "")),
                        "name": record.get("eventName", ""), "time_ns": int(record.get("timeUnixNano", 0)),
                        "severity": (record.get("severityNumber"), record.get("severityText")),
+                       "body": attribute_value(record.get("body", {})),
                        "ids": (record.get("traceId", ""), record.get("spanId", "")),
                        "attributes": attributes_of(record.get("attributes"))}
 

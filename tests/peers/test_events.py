@@ -144,6 +144,8 @@ class ReceivedTest(Case):
         for event in self.received:
             self.assertEqual((event["scope"], event["name"], event["severity"]), ("bpfpush.exec", "process.exec", (9, "INFO")))
             self.assertEqual(event["attributes"]["process.executable.path"], "/bin/true")
+            self.assertEqual(event["body"], "process.exec " + " ".join(
+                f"{name}={' '.join(value) if isinstance(value, list) else value}" for name, value in event["attributes"].items()))
             self.assertEqual((event["resource"]["host.name"], event["resource"]["service.name"]), ("vm1", "bpfpush"))
 
     def test_lines_say_the_same(self):

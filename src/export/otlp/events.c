@@ -24,6 +24,7 @@ struct records {
 	struct otlp_writer writer;
 	struct otlp_place place;
 	struct buf resource, scope, record, attributes; /* what place and the writer are given */
+	struct buf message;
 	const char *scope_name; /* in scope; NULL: none yet */
 	uint64_t time_ns;	/* of the last event */
 	struct timer timer;
@@ -82,10 +83,17 @@ static ProtobufCBinaryData pack_id(const uint8_t *id, size_t size)
 
 #define PACK_ID(id) pack_id(id, sizeof(id))
 
-static struct bytes pack_log(struct buf *out, const struct event *event)
+/* Many receivers show nothing but the body, and some do not know the event's name. */
+static struct bytes pack_log(struct records *records, const struct event *event)
 {
 	Otlp__LogRecord head = OTLP__LOG_RECORD__INIT;
+	Otlp__AnyValue body = OTLP__ANY_VALUE__INIT;
 
+	buf_reset(&records->message);
+	event_append_message(event, &records->message);
+	body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	body.string_value = (char *)buf_text(&records->message);
+	head.body = &body;
 	head.time_unix_nano = event->time_ns;
 	head.observed_time_unix_nano = event->time_ns; /* by the program */
 	head.severity_number = event->kind->severity;
@@ -94,7 +102,7 @@ static struct bytes pack_log(struct buf *out, const struct event *event)
 	head.trace_id = PACK_ID(event->trace.trace_id);
 	if (head.trace_id.len)
 		head.span_id = PACK_ID(event->trace.span_id);
-	return value_pack(out, &head.base);
+	return value_pack(&records->record, &head.base);
 }
 
 static bool has_error(const struct event *event)
@@ -127,15 +135,17 @@ static struct bytes pack_span(struct buf *out, const struct event *event)
 static int pack_record(struct records *records, const struct event *event, struct bytes *ret_head)
 {
 	bool is_span = event->kind->is_span;
+	int err;
 
 	buf_reset(&records->record);
 	buf_reset(&records->attributes);
 	*ret_head = is_span ? pack_span(&records->record, event) :
-			      pack_log(&records->record, event);
+			      pack_log(records, event);
 	value_append_attributes(&records->attributes,
 				is_span ? FIELD_SPAN_ATTRIBUTES : FIELD_LOG_ATTRIBUTES,
 				event->attributes.items, event->n_own);
-	return buf_error(&records->record) ?: buf_error(&records->attributes);
+	err = buf_error(&records->record) ?: buf_error(&records->attributes);
+	return err ?: buf_error(&records->message);
 }
 
 static void events_take(struct exporter *exporter, const struct event *event)
@@ -196,6 +206,7 @@ static void events_close(struct exporter *exporter)
 		buf_done(&records->scope);
 		buf_done(&records->record);
 		buf_done(&records->attributes);
+		buf_done(&records->message);
 	}
 	free(records);
 	otlp_close(exporter);

@@ -98,27 +98,15 @@ static void append_attribute(struct journal *journal, const struct attribute *at
 	append_buf(&journal->entry, field, &journal->text);
 }
 
-/* "process.exec systemd.unit.name=web.service process.pid=12" */
-static void append_message(struct journal *journal, const struct event *event)
-{
-	struct buf *text = &journal->text;
-
-	buf_reset(text);
-	buf_append_text(text, event->kind->name);
-	array_for_each (attribute, event->attributes.items, event->attributes.n) {
-		buf_printf(text, " %s=", attribute->name);
-		attribute_append(text, attribute);
-	}
-	append_buf(&journal->entry, "MESSAGE", text);
-}
-
 static int make_entry(struct journal *journal, const struct event *event)
 {
 	struct buf *entry = &journal->entry;
 	char time[24];
 
 	buf_reset(entry);
-	append_message(journal, event);
+	buf_reset(&journal->text);
+	event_append_message(event, &journal->text);
+	append_buf(entry, "MESSAGE", &journal->text);
 	append_text(entry, "PRIORITY", priority_of(event->kind->severity));
 	append_text(entry, "SYSLOG_IDENTIFIER", "bpfpush-events");
 	append_text(entry, "EVENT_NAME", event->kind->name);
