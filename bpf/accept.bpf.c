@@ -24,7 +24,7 @@ static __always_inline int accept_report(const struct sock *sk)
 	struct accept_event event = {};
 
 	if (!sk || BPF_CORE_READ(sk, sk_protocol) != SOCKET_PROTOCOL_TCP ||
-	    !event_is_admitted(accepts))
+	    !event_is_admitted_of(accepts, socket_cgroup_read(sk)))
 		return 0;
 	event.time = bpf_ktime_get_boot_ns();
 	event.cgroup = socket_cgroup_read(sk);

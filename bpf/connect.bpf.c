@@ -52,7 +52,7 @@ static __always_inline void connect_end(struct sock *sk, bool has_failed)
 	event.duration = event.time - attempt->began_ns;
 	attempt->began_ns = 0;
 	if ((only_failed && !has_failed) || event.duration < min_duration ||
-	    !event_is_admitted(connects))
+	    !event_is_admitted_of(connects, socket_cgroup_read(sk)))
 		return;
 	event.caller = attempt->caller;
 	event.cgroup = socket_cgroup_read(sk);

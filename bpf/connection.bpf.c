@@ -79,7 +79,7 @@ static __always_inline void connection_end(struct sock *sk, int from)
 	opened->established_ns = 0;
 	if (!opened->caller.pid && end_error(sk, from) == ECONNABORTED && !sk->sk_err)
 		caller_read(&opened->caller);
-	if (event_is_admitted(connections))
+	if (event_is_admitted_of(connections, socket_cgroup_read(sk)))
 		connection_report(sk, tp, from, opened, established_ns);
 }
 

@@ -55,7 +55,9 @@ static __always_inline int exec_report(struct task_struct *task, struct linux_bi
 	struct exec_event *event;
 	u32 zero = 0;
 
-	event = event_is_admitted(execs) ? bpf_map_lookup_elem(&exec_room, &zero) : NULL;
+	if (!event_is_admitted_of(execs, bpf_get_current_cgroup_id()))
+		return 0;
+	event = bpf_map_lookup_elem(&exec_room, &zero);
 	if (!event)
 		return 0;
 	event->time = bpf_ktime_get_boot_ns();

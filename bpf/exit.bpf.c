@@ -37,7 +37,8 @@ static __always_inline int thread_end(struct task_struct *task)
 	struct exit_event event = { .pid = (u32)task->tgid };
 	int status;
 
-	if (!process_has_ended(task) || !event_is_admitted(exits))
+	if (!process_has_ended(task) ||
+	    !event_is_admitted_of(exits, bpf_get_current_cgroup_id()))
 		return 0;
 	status = process_status(task);
 	event.time = bpf_ktime_get_boot_ns();

@@ -54,7 +54,8 @@ static __always_inline int lookup_end(enum dns_error error)
 		return 0;
 	event.duration = bpf_ktime_get_ns() - start->ns;
 	start->ns = 0;
-	if (event.duration < min_duration || !event_is_admitted(lookups))
+	if (event.duration < min_duration ||
+	    !event_is_admitted_of(lookups, bpf_get_current_cgroup_id()))
 		return 0;
 	event.time = bpf_ktime_get_boot_ns();
 	event.cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);

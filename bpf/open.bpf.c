@@ -64,7 +64,8 @@ static __always_inline int open_report(u64 path, u64 flags, long result)
 	u32 zero = 0;
 	long bytes;
 
-	if ((only_failed && result >= 0) || !event_is_admitted(opens))
+	if ((only_failed && result >= 0) ||
+	    !event_is_admitted_of(opens, bpf_get_current_cgroup_id()))
 		return 0;
 	event = bpf_map_lookup_elem(&open_room, &zero);
 	if (!event)

@@ -41,7 +41,7 @@ static __always_inline int retransmit_report(const struct sock *sk, const struct
 {
 	struct retransmit_event event = { .state = state, .segments = segments };
 
-	if (!event_is_admitted(retransmits))
+	if (!event_is_admitted_of(retransmits, socket_cgroup_read(sk)))
 		return 0;
 	event.time = bpf_ktime_get_boot_ns();
 	event.cgroup = socket_cgroup_read(sk);

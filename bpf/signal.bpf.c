@@ -91,14 +91,17 @@ static __always_inline int signal_report(u32 number, u64 information, struct tas
 	if (!is_of_process(sender, code))
 		sender = NULL;
 	if ((signal && number != signal) ||
-	    (!everyday && is_everyday(number, code, sender, target)) || !event_is_admitted(signals))
+	    (!everyday && is_everyday(number, code, sender, target)))
+		return 0;
+	event.target_cgroup = event.cgroup = BPF_CORE_READ(target, cgroups, dfl_cgrp, kn, id);
+	if (sender)
+		event.cgroup = bpf_get_current_cgroup_id();
+	if (!event_is_admitted_of(signals, event.cgroup))
 		return 0;
 	event.time = bpf_ktime_get_boot_ns();
-	event.target_cgroup = event.cgroup = BPF_CORE_READ(target, cgroups, dfl_cgrp, kn, id);
 	event.target = (u32)target->tgid;
 	bpf_probe_read_kernel_str(event.target_name, sizeof(event.target_name), target->comm);
 	if (sender) {
-		event.cgroup = BPF_CORE_READ(sender, cgroups, dfl_cgrp, kn, id);
 		event.pid = (u32)sender->tgid;
 		bpf_get_current_comm(event.name, sizeof(event.name));
 	}

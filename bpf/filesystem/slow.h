@@ -37,7 +37,8 @@ static __always_inline void slow_report(const struct fs_start *start, enum fs_op
 	struct dentry *dentry = start->dentry;
 	struct slow_event *event;
 
-	if (ns < slow_min_duration || !event_is_admitted(slow_operations))
+	if (ns < slow_min_duration ||
+	    !event_is_admitted_of(slow_operations, bpf_get_current_cgroup_id()))
 		return;
 	event = event_reserve(slow_operations, sizeof(*event));
 	if (!event)

@@ -9,12 +9,12 @@
  *     EVENTS(execs);
  *     const struct exec_event *exec_event; // so that the compiler keeps the type
  *
- *     if (!event_is_admitted(execs))
+ *     if (!event_is_admitted_of(execs, bpf_get_current_cgroup_id()))
  *             return 0;
  *     …
  *     event_send(execs, &event, sizeof(event));
  *
- * A flood costs a read for each event that is left out. Those are counted, and so are those that
+ * A flood costs a read for each event above the limit. Those are counted, and so are those that
  * found no room; the agent reports both.
  */
 
@@ -29,6 +29,9 @@
 const volatile u64 rate_limit = 1000;
 #define EVENT_RATE_LIMIT rate_limit
 #endif
+
+/* bpfpush sets it where events of some cgroups are not wanted. */
+const volatile bool events_choose = false;
 
 struct event_losses {
 	u64 limited;
@@ -54,6 +57,12 @@ struct event_second {
 		__type(key, u32);                                                                  \
 		__type(value, struct event_losses);                                                \
 	} ring##_losses SEC(".maps");                                                              \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                   \
+		__uint(max_entries, 1024);                                                         \
+		__type(key, u64);                                                                  \
+		__type(value, u8);                                                                 \
+	} ring##_unwanted SEC(".maps");                                                            \
 	struct {                                                                                   \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
 		__uint(max_entries, 1);                                                            \
@@ -108,8 +117,19 @@ static __always_inline void event_put(void *ring, void *losses, void *event, u64
 		event_count_full(losses);
 }
 
+static __always_inline bool event_is_wanted(void *unwanted, u64 cgroup)
+{
+	return !bpf_map_lookup_elem(unwanted, &cgroup);
+}
+
 /* Is the event within the limit? Call it before what costs something, once for each event. */
 #define event_is_admitted(ring) event_admit(&ring##_second, &ring##_losses)
+/*
+ * The same for an event whose record has this cgroup as its lbl_cgroup. Once bpfpush has seen that
+ * events of it are not wanted, they are left out here, and are neither counted nor limited.
+ */
+#define event_is_admitted_of(ring, cgroup)                                                         \
+	((!events_choose || event_is_wanted(&ring##_unwanted, cgroup)) && event_is_admitted(ring))
 /* bytes: of the structure, or fewer if its last member is an array that is not full. */
 #define event_send(ring, event, bytes) event_put(&ring, &ring##_losses, event, bytes)
 /*

@@ -17,13 +17,14 @@ static void save_agent(void *user)
 	state_save(agent->state, agent);
 }
 
-static void take_event(void *user, const struct event *event)
+static bool take_event(void *user, const struct event *event)
 {
 	struct agent *agent = user;
 
 	for (size_t i = 0; i < agent->n_exporters; i++)
 		if (agent->exporters[i]->ops->takes & event_signal(event->kind))
 			agent->exporters[i]->ops->take(agent->exporters[i], event);
+	return true;
 }
 
 static void flush_events(void *user)

@@ -98,6 +98,11 @@ static const char *own_name(const struct collector *collector, const char *varia
 	return *variable == '_' ? variable + 1 : NULL;
 }
 
+static bool is_set_by_bpfpush(const char *variable)
+{
+	return !strcmp(variable, VARIABLE_PREEMPTIBLE) || !strcmp(variable, VARIABLE_CHOOSING);
+}
+
 /*
  * Of a shared object's variables those that begin with the collector's name, and those that its
  * [param]s name. COLLECTOR_on says that the collector is on.
@@ -107,6 +112,7 @@ static int select_variables(struct collector *collector)
 	const struct variables *all = &collector->object->variables;
 	struct variable *items = calloc(all->n + 1, sizeof(*items));
 	bool is_shared = collector->descriptor->object && !collector->is_probe;
+	const struct variable *choosing;
 	size_t n = 0;
 
 	for (size_t i = 0; items && i < all->n; i++) {
@@ -119,8 +125,12 @@ static int select_variables(struct collector *collector)
 			all->data[items[n].offset_bytes] = true;
 		else
 			n += own || descriptor_find_param(collector->descriptor, items[n].name) ||
-			     (!is_shared && strcmp(items[n].name, VARIABLE_PREEMPTIBLE));
+			     (!is_shared && !is_set_by_bpfpush(items[n].name));
 	}
+	choosing = variable_find(all, VARIABLE_CHOOSING);
+	/* A part of what an object is: where it makes no events, it is not another one. */
+	if (choosing && collector->descriptor->n_events)
+		all->data[choosing->offset_bytes] = event_is_chosen(collector->labels->choice);
 	collector->variables = (struct variables){ all->btf, all->data, all->size_bytes, items, n };
 	return items ? 0 : -ENOMEM;
 }

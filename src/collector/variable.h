@@ -20,7 +20,9 @@
 #include "util/buf.h"
 
 #define VARIABLES_SECTION ".rodata"
-#define VARIABLE_PREEMPTIBLE "hooks_preemptible" /* preempt.h; bpfpush sets it, no user does */
+/* bpfpush sets these, no user does. */
+#define VARIABLE_PREEMPTIBLE "hooks_preemptible" /* preempt.h */
+#define VARIABLE_CHOOSING    "events_choose"	  /* event.h */
 
 struct variable {
 	const char *name; /* the BTF's own string */

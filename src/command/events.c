@@ -26,18 +26,19 @@ struct stream {
 	int err; /* -errno of the first write that failed */
 };
 
-static void take_event(void *user, const struct event *event)
+static bool take_event(void *user, const struct event *event)
 {
 	struct stream *stream = user;
 
 	if (!question_wants_event(stream->question, &event->attributes))
-		return;
+		return question_wants_owner(stream->question, &event->attributes);
 	if (stream->format == FORMAT_JSON)
 		event_append_json(event, &stream->out);
 	else if (stream->format == FORMAT_CSV)
 		event_lines_append_csv(&stream->lines, event, &stream->out);
 	else
 		event_lines_append(&stream->lines, event, &stream->out);
+	return true;
 }
 
 /* Has a signal come that is to end the program, and that the loop has not seen yet? */
@@ -122,8 +123,8 @@ static void report_losses(const struct collector_set *set)
 		struct event_losses losses = sum_losses(set->items[i]);
 
 		if (losses.limited)
-			fprintf(stderr, "bpfpush events: %s: on the whole machine, %" PRIu64 " more event%s happened than rate_limit "
-				"lets through; --set=%s.rate_limit=0 shows all\n", name, losses.limited, plural(losses.limited), name);
+			fprintf(stderr, "bpfpush events: %s: %" PRIu64 " more event%s happened than rate_limit lets through; "
+				"--set=%s.rate_limit=0 shows all\n", name, losses.limited, plural(losses.limited), name);
 		if (losses.full)
 			fprintf(stderr, "bpfpush events: %s: %" PRIu64 " event%s found no room, since they came faster than they "
 				"were written\n", name, losses.full, plural(losses.full));

@@ -61,6 +61,9 @@ enum exit_code setup_open(const struct arguments *arguments, char *const *names,
 		arguments->on_config(arguments, setup.config);
 	if (!err && arguments->is_alone)
 		setup.config->agent.names.units.own = scope_name();
+	if (!err)
+		setup.config->agent.names.is_selective = arguments->is_alone ||
+							 arguments->where.n_items;
 	/* A command is counted alone by its unit, so its probes are told apart by that, too. */
 	for (size_t i = 0; i < arguments->probes.n_items && !err; i++)
 		err = config_add_probe(setup.config, arguments->probes.items[i],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "metric/event.h"
 
+#include <string.h>
 #include <strings.h>
 
 #include "util/array.h"
@@ -24,15 +25,20 @@ enum severity severity_named(const char *name)
 
 void event_append_message(const struct event *event, struct buf *out)
 {
+	/* The ids of a record's trace are where receivers look for them. */
+	unsigned int n = event->kind->is_span ? event->attributes.n : event->n_own;
 	size_t begin = out->size;
 
 	buf_append_text(out, event->kind->name);
-	array_for_each (attribute, event->attributes.items, event->attributes.n) {
+	array_for_each (attribute, event->attributes.items, n) {
 		size_t before = out->size;
 
 		buf_printf(out, " %s=", attribute->name);
 		attribute_append(out, attribute);
-		if (!buf_error(out) && out->size - begin > EVENT_MESSAGE_BYTES)
+		if (buf_error(out))
+			return;
+		if (out->size - begin > EVENT_MESSAGE_BYTES ||
+		    memchr(out->data + before, '\n', out->size - before))
 			out->size = before;
 	}
 }

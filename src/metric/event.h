@@ -62,13 +62,14 @@ struct event {
 };
 
 struct event_sink {
-	void (*take)(void *user, const struct event *event);
+	/* False: it will not want any other event whose attributes of the owner are the same. */
+	bool (*take)(void *user, const struct event *event);
 	/* No more for now: what was taken may be written. NULL: the sink does not care. */
 	void (*end)(void *user);
 	void *user;
 };
 
-/* Of a message; the attributes that do not fit are left out. */
+/* Of a message; attributes that do not fit, or have several lines, are left out. */
 #define EVENT_MESSAGE_BYTES 256
 /* Appends "process.exec systemd.unit.name=web.service process.pid=12": one line for people. */
 void event_append_message(const struct event *event, struct buf *out);

@@ -146,6 +146,15 @@ bool question_wants(const struct question *question, const struct series *series
 	       are_met(question, series->attributes, series->n_attributes);
 }
 
+bool question_wants_owner(const struct question *question, const struct attributes *attributes)
+{
+	array_for_each (condition, question->conditions, question->n_conditions)
+		if (!strcmp(condition->attribute, "unit") &&
+		    !is_met(condition, attributes->items, attributes->n))
+			return false;
+	return true;
+}
+
 bool question_wants_event(const struct question *question, const struct attributes *attributes)
 {
 	return are_met(question, attributes->items, attributes->n);

@@ -49,6 +49,8 @@ bool question_is_empty(const struct question *question);
 bool question_wants_metric(const struct question *question, const struct metric *metric);
 /* Is it among those asked for? An overflow series always is: what was asked for may be in it. */
 bool question_wants(const struct question *question, const struct series *series);
+/* May another event of the same owner be among them? */
+bool question_wants_owner(const struct question *question, const struct attributes *attributes);
 bool question_wants_event(const struct question *question, const struct attributes *attributes);
 /*
  * The attributes that it is told apart by, in the order of the series. Texts are borrowed from it.

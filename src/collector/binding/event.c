@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/label/cgroup.h"
 #include "util/array.h"
 
 /* Of one CPU, as event.h has it. */
@@ -30,13 +31,16 @@ int event_bind(struct binding *binding, const struct descriptor_event *described
 	if (!source)
 		return -ENOMEM;
 	source->described = described;
-	source->losses_fd = -1;
+	source->losses_fd = source->unwanted_fd = -1;
 	source->kind = (struct event_kind){ binding->collector->name, described->of.name,
 					    described->of.description,
 					    severity_named(described->severity),
 					    described->is_span };
 	source->event.kind = &source->kind;
 	source->trace = trace_describe(binding, described->is_span);
+	array_for_each (label, binding->labels, binding->key.n_fields)
+		if (label->type && !strcmp(label->type->name, "cgroup"))
+			source->owner = label;
 	if (strcmp(binding->first->record ?: "", described->of.record))
 		complain(binding->collector, described->of.line,
 			 "\"record\" differs from that on line %u; it must be the same for all of map \"%s\"",
@@ -69,14 +73,56 @@ static struct event_losses read_losses(int fd)
 	return losses;
 }
 
+static const struct bpf_map *find_companion(const struct binding *binding,
+					    const struct bpf_object *object, const char *what)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s_%s", binding->map, what);
+	return bpf_object__find_map_by_name(object, name);
+}
+
+static void forget_unwanted(int fd)
+{
+	uint64_t cgroup;
+
+	while (!bpf_map_get_next_key(fd, NULL, &cgroup) && !bpf_map_delete_elem(fd, &cgroup))
+		;
+}
+
+/* No more events of this owner are wanted: its programs need not tell them. */
+static void reject_owner(const struct binding *binding, const void *record)
+{
+	const struct event_source *source = binding->event;
+	const struct key_label *owner = source->owner;
+	const uint8_t one = 1;
+	uint64_t cgroup;
+
+	if (source->unwanted_fd < 0 || !source->is_owner_final)
+		return;
+	cgroup = shape_load((const uint8_t *)record + owner->field->offset_bytes, sizeof(cgroup));
+	if (bpf_map_update_elem(source->unwanted_fd, &cgroup, &one, BPF_NOEXIST) == -E2BIG)
+		forget_unwanted(source->unwanted_fd);
+}
+
+bool event_is_chosen(const struct label_choice *choice)
+{
+	return choice->is_selective || choice->units.include.n_items ||
+	       choice->units.exclude.n_items;
+}
+
 void event_open(struct binding *binding, const struct bpf_object *object)
 {
 	struct event_source *source = binding->event;
-	char name[128];
-	const struct bpf_map *map;
+	const struct bpf_map *map = find_companion(binding, object, "unwanted");
 
-	snprintf(name, sizeof(name), "%s_losses", binding->map);
-	map = bpf_object__find_map_by_name(object, name);
+	if (map && bpf_map__type(map) == BPF_MAP_TYPE_HASH &&
+	    bpf_map__key_size(map) == sizeof(uint64_t) && bpf_map__value_size(map) == 1)
+		source->unwanted_fd = bpf_map__fd(map);
+	/* A process before may have wanted others. */
+	if (source->unwanted_fd >= 0)
+		forget_unwanted(source->unwanted_fd);
+	map = find_companion(binding, object, "losses");
 	if (map && bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY &&
 	    bpf_map__value_size(map) == sizeof(struct counted))
 		source->losses_fd = bpf_map__fd(map);
@@ -95,18 +141,39 @@ struct event_losses event_losses(const struct binding *binding)
 	return losses;
 }
 
+/*
+ * Does the attribute say whose event it is, by a name that stays as long as the cgroup lives? What
+ * is unwanted by its name is so without an attribute. r: of label_add().
+ */
+static bool is_final(const struct binding *binding, const void *record, int r)
+{
+	const struct field *field = binding->event->owner->field;
+	uint64_t cgroup = shape_load((const uint8_t *)record + field->offset_bytes, sizeof(cgroup));
+	struct cgroup_unit unit = { 0 };
+
+	return cgroup && (!r || r == LABEL_UNWANTED) &&
+	       !cgroups_get(binding->collector->labels->cgroups, cgroup, &unit) &&
+	       !unit.is_cut;
+}
+
 /* False: the configuration excludes it. An attribute without room is left out. */
 static bool fill_attributes(const struct binding *binding, const void *record,
 			    struct attributes *attributes)
 {
-	const struct descriptor_list *fixed = &binding->event->described->of.attributes;
+	struct event_source *source = binding->event;
+	const struct descriptor_list *fixed = &source->described->of.attributes;
 
+	source->is_owner_final = false;
 	attributes_init(attributes);
 	attributes->is_of_event = true;
 	array_for_each (label, binding->labels, binding->key.n_fields) {
-		bool is_name = label == binding->event->trace.name_label;
+		bool is_name = label == source->trace.name_label;
 		int r = is_name ? 0 : label_add(label, record, attributes);
 
+		if (label == source->owner)
+			source->is_owner_final = is_final(binding, record, r);
+		if (r > 0 && r & LABEL_UNWANTED && label == source->owner)
+			reject_owner(binding, record);
 		if (r > 0 && r & LABEL_UNWANTED)
 			return false;
 	}
@@ -135,6 +202,6 @@ void event_take(void *user, const void *record)
 	    !fill_attributes(binding, record, &event->attributes))
 		return;
 	trace_read(binding, record, event);
-	if (trace_add_attributes(&source->trace, record, event))
-		sink->take(sink->user, event);
+	if (trace_add_attributes(&source->trace, record, event) && !sink->take(sink->user, event))
+		reject_owner(binding, record);
 }

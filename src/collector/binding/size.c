@@ -42,14 +42,30 @@ static uint64_t keys_of(const struct binding *binding, uint64_t units,
 				   PROCESS_FACTOR : 1);
 }
 
-/* A ring of event.h has a map of its losses. Others may be read without a binding. */
-static bool is_of_events(const struct bpf_object *bpf, const struct bpf_map *map)
+static struct bpf_map *find_companion(const struct bpf_object *bpf, const struct bpf_map *map,
+				      const char *what)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s_losses", bpf_map__name(map));
-	return bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF &&
-	       bpf_object__find_map_by_name(bpf, name);
+	snprintf(name, sizeof(name), "%s_%s", bpf_map__name(map), what);
+	return bpf_object__find_map_by_name(bpf, name);
+}
+
+/*
+ * The least that is possible for events that nobody reads, and for the cgroups that programs leave
+ * out, where they leave none out. A ring that is not of event.h may be read without a binding.
+ */
+static void shrink_events(const struct object *object, const struct bpf_object *bpf,
+			  struct bpf_map *map, bool is_read)
+{
+	struct bpf_map *unwanted = find_companion(bpf, map, "unwanted");
+
+	if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF || !find_companion(bpf, map, "losses"))
+		return;
+	if (!is_read)
+		(void)bpf_map__set_max_entries(map, (uint32_t)sysconf(_SC_PAGESIZE));
+	if (unwanted && !(is_read && variable_is_on(&object->variables, VARIABLE_CHOOSING)))
+		(void)bpf_map__set_max_entries(unwanted, 1);
 }
 
 uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
@@ -66,9 +82,7 @@ uint64_t sizes_set(const struct object *object, struct bpf_object *bpf)
 		uint32_t n_entries;
 		char name[64];
 
-		/* Likewise events that nobody reads: a page is the least that a ring can have. */
-		if (!binding && is_of_events(bpf, map))
-			(void)bpf_map__set_max_entries(map, (uint32_t)sysconf(_SC_PAGESIZE));
+		shrink_events(object, bpf, map, binding);
 		if (table_find(bpf, bpf_map__name(map), &parts)) {
 			/*
 			 * Of a collector that is off: nobody maps it, and it keeps its one place.

@@ -424,7 +424,7 @@ int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_un
 		return err;
 	*ret_unit = cgroup ?
 		    (struct cgroup_unit){ cgroup->attribute, cgroup->text, cgroup->path,
-					  cgroup->place } :
+					  cgroup->place, cgroup->is_cut } :
 			     (struct cgroup_unit){ "process.linux.cgroup", UNKNOWN };
 	return !cgroup;
 }

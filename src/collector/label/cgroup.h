@@ -61,6 +61,7 @@ struct cgroup_unit {
 	const char *attribute, *text; /* text NULL: nobody wants the unit */
 	const char *path; /* NULL: not kept, or not known */
 	enum cgroup_place place;
+	bool is_cut; /* the name is that of a cgroup above, and may become another one */
 };
 /* 1: nobody knows the id now, so its unit is "unknown"; a later collection may know it. -ENOMEM. */
 int cgroups_get(struct cgroups *cgroups, uint64_t id, struct cgroup_unit *ret_unit);

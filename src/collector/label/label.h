@@ -25,6 +25,8 @@
 struct label_choice {
 	struct unit_choice units;
 	uint64_t brief_processes; /* label_is_brief(): how many of a table have their own series */
+	/* events are wanted of some units only */
+	bool is_selective;
 	/* a file with the types of the running kernel; NULL: the kernel's own */
 	char *kernel_types;
 };
